@@ -1,0 +1,216 @@
+//! PostgreSQL 13 to 19: what a path relative to the data folder is.
+//!
+//! Invariant: the folder decides first, then the name. A name proves nothing elsewhere: a file
+//! `pg_wal/16384` is not a relation. Names are those of the server's sources: `relpath.c`
+//! (relations), `fd.c` (temporary files), `xlog_internal.h` (WAL), `slot.c`, `reorderbuffer.c`,
+//! `snapbuild.c`, `relmapper.c`, `pgstat.h`.
+
+use crate::class::Class;
+use crate::path::{climbs, components};
+
+/// The class of `path`, relative to the data folder.
+///
+/// Absolute paths and paths with a `..` component are [`Class::Outside`]: the caller strips the
+/// data folder first. Never one of the classes that need a catalog.
+pub fn classify(path: &[u8]) -> Class {
+    if path.first() == Some(&b'/') || climbs(path) {
+        return Class::Outside;
+    }
+    let mut parts = components(path);
+    let Some(folder) = parts.next() else { return Class::Other };
+    match folder {
+        b"base" => database_tree(&mut parts),
+        b"global" => database_file(parts.next(), parts.next()),
+        b"pg_wal" => wal(parts.next(), parts.next()),
+        b"pg_tblspc" => {
+            // pg_tblspc/OID/PG_15_202209061/…
+            parts.next();
+            match parts.next() {
+                Some(version) if version.starts_with(b"PG_") => database_tree(&mut parts),
+                _ => Class::Other,
+            }
+        }
+        b"pg_xact" => Class::Xact,
+        b"pg_multixact" => Class::Multixact,
+        b"pg_subtrans" => Class::Subtrans,
+        b"pg_commit_ts" => Class::CommitTs,
+        b"pg_notify" => Class::Notify,
+        b"pg_serial" => Class::Serial,
+        b"pg_snapshots" => Class::Snapshots,
+        b"pg_twophase" => Class::Twophase,
+        b"pg_stat" | b"pg_stat_tmp" => Class::Stat,
+        b"pg_replslot" => {
+            parts.next();
+            slot(parts.next())
+        }
+        b"pg_logical" => match parts.next() {
+            Some(b"mappings") => Class::LogicalMappings,
+            Some(b"snapshots") => Class::Spill,
+            Some(name) if name.starts_with(b"replorigin_checkpoint") => Class::ReplicationState,
+            _ => Class::Other,
+        },
+        b"log" | b"pg_log" => Class::ServerLog,
+        name if parts.next().is_none() => top_level(name),
+        _ => Class::Other,
+    }
+}
+
+/// Below `base`, or below `pg_tblspc/OID/PG_*`: a database's folder or the temporary files.
+fn database_tree<'p>(parts: &mut impl Iterator<Item = &'p [u8]>) -> Class {
+    match parts.next() {
+        Some(b"pgsql_tmp") => Class::Temp,
+        Some(database) if digits(database) == database.len() => {
+            database_file(parts.next(), parts.next())
+        }
+        _ => Class::Other,
+    }
+}
+
+/// A file right in a database's folder, or in `global`.
+fn database_file(name: Option<&[u8]>, deeper: Option<&[u8]>) -> Class {
+    let (Some(name), None) = (name, deeper) else {
+        return if name == Some(b"pgsql_tmp") { Class::Temp } else { Class::Other };
+    };
+    if let Some(class) = relation(name) {
+        return class;
+    }
+    match name {
+        b"pgsql_tmp" => Class::Temp,
+        b"pg_control" => Class::Control,
+        b"PG_VERSION" => Class::Config,
+        _ if name.starts_with(b"pg_filenode.map") => Class::RelationMap,
+        _ if name.starts_with(b"pg_internal.init") => Class::RelcacheInit,
+        _ => Class::Other,
+    }
+}
+
+/// `NNN`, `NNN_fork`, `tBACKEND_NNN`, `tBACKEND_NNN_fork`, each with an optional `.SEGMENT`.
+fn relation(name: &[u8]) -> Option<Class> {
+    let (temporary, rest) = match name {
+        [b't', rest @ ..] => {
+            let backend = digits(rest);
+            match rest.get(backend..) {
+                Some([b'_', rest @ ..]) if backend > 0 => (true, rest),
+                _ => return None,
+            }
+        }
+        _ => (false, name),
+    };
+    let number = digits(rest);
+    if number == 0 {
+        return None;
+    }
+    let (_, rest) = rest.split_at(number);
+    let (fork, rest) = match rest {
+        [b'_', b'f', b's', b'm', rest @ ..] => (Class::Fsm, rest),
+        [b'_', b'v', b'm', rest @ ..] => (Class::Vm, rest),
+        [b'_', b'i', b'n', b'i', b't', rest @ ..] => (Class::Init, rest),
+        rest => (Class::Relation, rest),
+    };
+    match rest {
+        [] => {}
+        [b'.', segment @ ..] if !segment.is_empty() && digits(segment) == segment.len() => {}
+        _ => return None,
+    }
+    Some(if temporary { Class::TempRelation } else { fork })
+}
+
+fn wal(name: Option<&[u8]>, deeper: Option<&[u8]>) -> Class {
+    match (name, deeper) {
+        (Some(b"archive_status"), _) => Class::ArchiveStatus,
+        (Some(b"summaries"), _) => Class::WalSummaries,
+        (Some(name), None) => {
+            if name.starts_with(b"xlogtemp.") {
+                Class::WalNew
+            } else if name == b"RECOVERYHISTORY"
+                || name.ends_with(b".history")
+                || name.ends_with(b".backup")
+            {
+                Class::WalHistory
+            } else if name == b"RECOVERYXLOG" || segment(name) {
+                Class::Wal
+            } else {
+                Class::Other
+            }
+        }
+        _ => Class::Other,
+    }
+}
+
+/// 24 hexadecimal digits, perhaps with `.partial`.
+fn segment(name: &[u8]) -> bool {
+    let stem = name.strip_suffix(b".partial").unwrap_or(name);
+    stem.len() == 24 && stem.iter().all(u8::is_ascii_hexdigit)
+}
+
+fn slot(name: Option<&[u8]>) -> Class {
+    match name {
+        Some(name) if name.starts_with(b"state") => Class::ReplicationState,
+        Some(name) if name.ends_with(b".spill") || name.ends_with(b".snap") => Class::Spill,
+        _ => Class::Other,
+    }
+}
+
+fn top_level(name: &[u8]) -> Class {
+    if name.starts_with(b"backup_label") || name.starts_with(b"tablespace_map") {
+        Class::BackupLabel
+    } else if name == b"PG_VERSION" || name.ends_with(b".conf") || name.ends_with(b".conf.tmp") {
+        Class::Config
+    } else if name.starts_with(b"current_logfiles")
+        || name == b"logfile"
+        || name.ends_with(b".log")
+    {
+        Class::ServerLog
+    } else {
+        Class::Other
+    }
+}
+
+fn digits(bytes: &[u8]) -> usize {
+    bytes.iter().take_while(|b| b.is_ascii_digit()).count()
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// One line a path: `CLASS PATH`, from the data folders of 13 to 19.
+    const FIXTURES: &str = include_str!("../fixtures/postgres.txt");
+
+    #[test]
+    fn every_path_of_the_fixtures_has_its_class() {
+        let mut seen = std::collections::BTreeSet::new();
+        for line in FIXTURES.lines().filter(|l| !l.is_empty() && !l.starts_with('#')) {
+            let (class, path) = line.split_once(' ').expect("CLASS PATH");
+            let class: Class = class.parse().expect("a class");
+            assert_eq!(classify(path.trim().as_bytes()), class, "{path}");
+            seen.insert(class);
+        }
+        for class in Class::ALL.iter().filter(|c| !c.needs_catalog()) {
+            assert!(seen.contains(class), "the fixtures have no {class}");
+        }
+    }
+
+    #[test]
+    fn spelling_of_the_same_path_does_not_matter() {
+        assert_eq!(classify(b"./base//5/./16384"), Class::Relation);
+        assert_eq!(classify(b""), Class::Other);
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_have_a_class_and_climbing_paths_are_outside(
+            path in proptest::collection::vec(any::<u8>(), 0..200),
+        ) {
+            let class = classify(&path);
+            prop_assert!(!class.needs_catalog());
+            let mut climbing = path.clone();
+            climbing.extend_from_slice(b"/../x");
+            prop_assert_eq!(classify(&climbing), Class::Outside);
+        }
+    }
+}
