@@ -265,9 +265,8 @@ mod tests {
 
     #[test]
     fn anywhere_begins_at_any_component() {
-        let at = |text: &str| {
-            matches(|i| b"wal/*".get(i).copied(), Text::whole(text.as_bytes()), true)
-        };
+        let at =
+            |text: &str| matches(|i| b"wal/*".get(i).copied(), Text::whole(text.as_bytes()), true);
         assert!(at("wal/1") && at("/x/wal/1"));
         assert!(!at("/x/mywal/1") && !at("/x/wal/1/2"));
     }

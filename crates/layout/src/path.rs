@@ -4,8 +4,49 @@
 //! never taken for one inside a folder.
 
 /// The components of a path, without empty ones and `.`.
-pub fn components(path: &[u8]) -> impl Iterator<Item = &[u8]> {
-    path.split(|&b| b == b'/').filter(|c| !c.is_empty() && *c != b".")
+pub fn components(path: &[u8]) -> Components<'_> {
+    Components { rest: path, climbed: false }
+}
+
+/// Iterator over components, which also notices whether one was `..`. By hand and not by
+/// `split` and `filter`: it runs at every `open`, and this takes half the time.
+#[derive(Clone, Debug)]
+pub struct Components<'p> {
+    rest: &'p [u8],
+    climbed: bool,
+}
+
+impl Components<'_> {
+    /// Whether any component, of those taken and those left, is `..`.
+    pub fn climbs(mut self) -> bool {
+        while self.next().is_some() {}
+        self.climbed
+    }
+}
+
+impl<'p> Iterator for Components<'p> {
+    type Item = &'p [u8];
+
+    #[inline]
+    fn next(&mut self) -> Option<&'p [u8]> {
+        while !self.rest.is_empty() {
+            let mut end = 0;
+            while end < self.rest.len() && self.rest.get(end) != Some(&b'/') {
+                end += 1;
+            }
+            let (part, rest) = self.rest.split_at_checked(end)?;
+            self.rest = rest.get(1..).unwrap_or_default();
+            match part {
+                b"" | b"." => {}
+                b".." => {
+                    self.climbed = true;
+                    return Some(part);
+                }
+                part => return Some(part),
+            }
+        }
+        None
+    }
 }
 
 /// Whether any component is `..`, which makes every textual judgement worthless.

@@ -6,27 +6,32 @@
 //! `snapbuild.c`, `relmapper.c`, `pgstat.h`.
 
 use crate::class::Class;
-use crate::path::{climbs, components};
+use crate::path::{Components, components};
 
 /// The class of `path`, relative to the data folder.
 ///
 /// Absolute paths and paths with a `..` component are [`Class::Outside`]: the caller strips the
 /// data folder first. Never one of the classes that need a catalog.
 pub fn classify(path: &[u8]) -> Class {
-    if path.first() == Some(&b'/') || climbs(path) {
+    if path.first() == Some(&b'/') {
         return Class::Outside;
     }
     let mut parts = components(path);
+    let class = by_folder(&mut parts);
+    if parts.climbs() { Class::Outside } else { class }
+}
+
+fn by_folder(parts: &mut Components<'_>) -> Class {
     let Some(folder) = parts.next() else { return Class::Other };
     match folder {
-        b"base" => database_tree(&mut parts),
+        b"base" => database_tree(parts),
         b"global" => database_file(parts.next(), parts.next()),
         b"pg_wal" => wal(parts.next(), parts.next()),
         b"pg_tblspc" => {
             // pg_tblspc/OID/PG_15_202209061/…
             parts.next();
             match parts.next() {
-                Some(version) if version.starts_with(b"PG_") => database_tree(&mut parts),
+                Some(version) if version.starts_with(b"PG_") => database_tree(parts),
                 _ => Class::Other,
             }
         }
@@ -56,7 +61,7 @@ pub fn classify(path: &[u8]) -> Class {
 }
 
 /// Below `base`, or below `pg_tblspc/OID/PG_*`: a database's folder or the temporary files.
-fn database_tree<'p>(parts: &mut impl Iterator<Item = &'p [u8]>) -> Class {
+fn database_tree(parts: &mut Components<'_>) -> Class {
     match parts.next() {
         Some(b"pgsql_tmp") => Class::Temp,
         Some(database) if digits(database) == database.len() => {
@@ -100,7 +105,7 @@ fn relation(name: &[u8]) -> Option<Class> {
     if number == 0 {
         return None;
     }
-    let (_, rest) = rest.split_at(number);
+    let rest = rest.get(number..)?;
     let (fork, rest) = match rest {
         [b'_', b'f', b's', b'm', rest @ ..] => (Class::Fsm, rest),
         [b'_', b'v', b'm', rest @ ..] => (Class::Vm, rest),
@@ -156,9 +161,7 @@ fn top_level(name: &[u8]) -> Class {
         Class::BackupLabel
     } else if name == b"PG_VERSION" || name.ends_with(b".conf") || name.ends_with(b".conf.tmp") {
         Class::Config
-    } else if name.starts_with(b"current_logfiles")
-        || name == b"logfile"
-        || name.ends_with(b".log")
+    } else if name.starts_with(b"current_logfiles") || name == b"logfile" || name.ends_with(b".log")
     {
         Class::ServerLog
     } else {
@@ -170,6 +173,18 @@ fn digits(bytes: &[u8]) -> usize {
     bytes.iter().take_while(|b| b.is_ascii_digit()).count()
 }
 
+/// One line a path: `CLASS PATH`, from the data folders of 13 to 19.
+const FIXTURES: &str = include_str!("../fixtures/postgres.txt");
+
+/// Paths relative to the data folder, from 13 to 19, each with its class; at least one for every
+/// class that a path can tell.
+pub fn examples() -> impl Iterator<Item = (Class, &'static str)> {
+    FIXTURES.lines().filter(|line| !line.starts_with('#')).filter_map(|line| {
+        let (class, path) = line.split_once(' ')?;
+        Some((class.parse().ok()?, path.trim()))
+    })
+}
+
 #[cfg(test)]
 mod tests {
     extern crate std;
@@ -178,16 +193,13 @@ mod tests {
 
     use super::*;
 
-    /// One line a path: `CLASS PATH`, from the data folders of 13 to 19.
-    const FIXTURES: &str = include_str!("../fixtures/postgres.txt");
-
     #[test]
     fn every_path_of_the_fixtures_has_its_class() {
         let mut seen = std::collections::BTreeSet::new();
-        for line in FIXTURES.lines().filter(|l| !l.is_empty() && !l.starts_with('#')) {
-            let (class, path) = line.split_once(' ').expect("CLASS PATH");
-            let class: Class = class.parse().expect("a class");
-            assert_eq!(classify(path.trim().as_bytes()), class, "{path}");
+        let lines = FIXTURES.lines().filter(|l| !l.is_empty() && !l.starts_with('#')).count();
+        assert_eq!(examples().count(), lines, "a line is not CLASS PATH");
+        for (class, path) in examples() {
+            assert_eq!(classify(path.as_bytes()), class, "{path}");
             seen.insert(class);
         }
         for class in Class::ALL.iter().filter(|c| !c.needs_catalog()) {

@@ -143,7 +143,7 @@ impl Table {
         inside: Option<&[u8]>,
         absolute: Option<Text<'_>>,
     ) -> Option<Lifetime> {
-        let slot = self.classes[usize::from(class.number())].load(Relaxed);
+        let slot = self.classes.get(usize::from(class.number()))?.load(Relaxed);
         let (class_rule, lifetime) = ((slot >> 8) as u16, slot as u8);
         let lifetime = self.path_lookup(class_rule, inside, absolute).unwrap_or(lifetime);
         Lifetime::from_raw(u64::from(lifetime))

@@ -1,0 +1,168 @@
+//! The tree below the roots.
+//!
+//! Invariant: every step down is an `openat` of one name with `O_NOFOLLOW` from a descriptor of
+//! the folder above, so that no rename or link can lead out.
+
+use std::ffi::CStr;
+use std::mem::MaybeUninit;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, RawDir, fstat, openat, statat};
+use rustix::io::Errno;
+
+use crate::territory::{Error, Root, Territory};
+use crate::{Place, Tally, refuse};
+
+/// Folders nested deeper than this are not a database's.
+const MAX_DEPTH: usize = 64;
+/// `progress` is asked once for so many files.
+const ASK_EVERY: u64 = 1024;
+
+pub(crate) fn pass(
+    territory: &Territory,
+    tally: &mut Tally,
+    visit: &mut impl FnMut(&mut Tally, &OwnedFd, &Place<'_>),
+    progress: &mut impl FnMut(&Tally) -> bool,
+) -> Result<bool, Error> {
+    let mut walk = Walk { territory, tally, visit, progress, path: Vec::new() };
+    for root in territory.roots() {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let dir = match openat(CWD, &root.path, flags, Mode::empty()) {
+            Ok(dir) => dir,
+            // a tablespace that was dropped meanwhile
+            Err(Errno::NOENT) if !root.called.as_os_str().is_empty() => continue,
+            Err(errno) => {
+                let source = errno.into();
+                return Err(Error::Io { what: "cannot enter it", path: root.path.clone(), source });
+            }
+        };
+        walk.path.clear();
+        walk.path.extend_from_slice(root.called.as_os_str().as_bytes());
+        if !walk.folder(&dir, 0, top_filter(root)) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// What of a root's first level is entered.
+#[derive(Clone, Copy, Eq, PartialEq)]
+enum Top {
+    All,
+    /// The location of a tablespace may serve several servers, each with a folder of its own.
+    OwnVersion,
+}
+
+fn top_filter(root: &Root) -> Top {
+    if root.called.starts_with("pg_tblspc") { Top::OwnVersion } else { Top::All }
+}
+
+struct Walk<'a, V, P> {
+    territory: &'a Territory,
+    tally: &'a mut Tally,
+    visit: &'a mut V,
+    progress: &'a mut P,
+    /// The path from the data folder to where the walk is.
+    path: Vec<u8>,
+}
+
+impl<V, P> Walk<'_, V, P>
+where
+    V: FnMut(&mut Tally, &OwnedFd, &Place<'_>),
+    P: FnMut(&Tally) -> bool,
+{
+    fn folder(&mut self, dir: &OwnedFd, depth: usize, top: Top) -> bool {
+        let mut buffer = [MaybeUninit::<u8>::uninit(); 16 * 1024];
+        let mut entries = RawDir::new(dir, &mut buffer);
+        while let Some(entry) = entries.next() {
+            let entry = match entry {
+                Ok(entry) => entry,
+                Err(errno) => {
+                    refuse(self.tally, errno);
+                    break;
+                }
+            };
+            let name = entry.file_name();
+            let bytes = name.to_bytes();
+            if matches!(bytes, b"." | b"..")
+                || (top == Top::OwnVersion && !self.territory.is_own_version(bytes))
+            {
+                continue;
+            }
+            let kind = match entry.file_type() {
+                FileType::Unknown => match statat(dir, name, AtFlags::SYMLINK_NOFOLLOW) {
+                    Ok(stat) => FileType::from_raw_mode(stat.st_mode),
+                    Err(_) => continue,
+                },
+                kind => kind,
+            };
+            let length = self.path.len();
+            if length > 0 {
+                self.path.push(b'/');
+            }
+            self.path.extend_from_slice(bytes);
+            let goes_on = match kind {
+                FileType::Directory if depth < MAX_DEPTH => {
+                    // A tablespace inside the data folder (in place) is entered as it stands.
+                    let top = if depth == 1 && self.path.starts_with(b"pg_tblspc/") {
+                        Top::OwnVersion
+                    } else {
+                        Top::All
+                    };
+                    match self.open(dir, name, OFlags::DIRECTORY) {
+                        Some(below) => self.folder(&below, depth + 1, top),
+                        None => true,
+                    }
+                }
+                FileType::RegularFile => self.file(dir, name),
+                _ => true,
+            };
+            self.path.truncate(length);
+            if !goes_on {
+                return false;
+            }
+        }
+        true
+    }
+
+    fn file(&mut self, dir: &OwnedFd, name: &CStr) -> bool {
+        let Some(file) = self.open(dir, name, OFlags::NONBLOCK | OFlags::NOATIME) else {
+            return true;
+        };
+        match fstat(&file) {
+            Ok(stat) if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile => {}
+            Ok(stat) if stat.st_uid != self.territory.owner() => self.tally.foreign += 1,
+            Ok(_) => {
+                self.tally.files += 1;
+                let base = self.territory.base().as_os_str().as_bytes();
+                (self.visit)(self.tally, &file, &Place { base, inside: &self.path });
+            }
+            Err(errno) => refuse(self.tally, errno),
+        }
+        !self.tally.files.is_multiple_of(ASK_EVERY) || (self.progress)(self.tally)
+    }
+
+    /// Opens `name`; a file that vanished is nothing, a refusal is counted.
+    fn open(&mut self, dir: &OwnedFd, name: &CStr, more: OFlags) -> Option<OwnedFd> {
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | more;
+        match openat(dir, name, flags, Mode::empty()) {
+            Ok(file) => Some(file),
+            Err(Errno::NOENT | Errno::LOOP | Errno::NOTDIR) => None,
+            // O_NOATIME is for the owner; to others the file is foreign.
+            Err(Errno::PERM) if more.contains(OFlags::NOATIME) => {
+                let stat = statat(dir, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
+                if stat.st_uid == self.territory.owner() {
+                    refuse(self.tally, Errno::PERM);
+                } else {
+                    self.tally.foreign += 1;
+                }
+                None
+            }
+            Err(errno) => {
+                refuse(self.tally, errno);
+                None
+            }
+        }
+    }
+}
