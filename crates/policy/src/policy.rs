@@ -1,0 +1,194 @@
+//! A policy as it was written: rules in order, each with its place in the text.
+//!
+//! Invariant: only the parser makes one, so every policy here has legal names, globs that can be
+//! read, and path rules that fit the flat table; under layout `paths` it has path rules only.
+
+use std::fmt;
+
+use serde::Serialize;
+use shelflife_layout::{Class, Layout};
+use shelflife_lifetime::Lifetime;
+
+use crate::place::Place;
+use crate::ser;
+
+/// Rules that give files a lifetime.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+pub struct Policy {
+    pub(crate) origin: String,
+    pub(crate) name: Placed<String>,
+    #[serde(serialize_with = "ser::layout")]
+    pub(crate) layout: Layout,
+    pub(crate) description: Option<String>,
+    pub(crate) default: Option<Placed<Lifetime>>,
+    pub(crate) rules: Vec<Rule>,
+}
+
+impl Policy {
+    /// The name that the caller gave the text.
+    pub fn origin(&self) -> &str {
+        &self.origin
+    }
+
+    /// The policy's name: 1 to [`crate::MAX_NAME`] bytes of `a-z`, `0-9` and `-`.
+    pub fn name(&self) -> &str {
+        &self.name.value
+    }
+
+    /// How paths become classes.
+    pub fn layout(&self) -> Layout {
+        self.layout
+    }
+
+    /// One line about what the policy is for.
+    pub fn description(&self) -> Option<&str> {
+        self.description.as_deref()
+    }
+
+    /// What files of the server's own folders get that no rule names. `None`: no call is made
+    /// for them.
+    pub fn default_lifetime(&self) -> Option<Placed<Lifetime>> {
+        self.default
+    }
+
+    /// The rules, in order; the number of the first one is 1.
+    pub fn rules(&self) -> &[Rule] {
+        &self.rules
+    }
+
+    /// The first rule that names `class` itself.
+    pub(crate) fn own_rule(&self, class: Class) -> Option<usize> {
+        self.rules.iter().position(|rule| rule.classes().any(|c| c.value == class))
+    }
+
+    /// The rule by which `class` is decided where no path rule comes before it: its own, else
+    /// for the classes that need a catalog that of `relation`.
+    pub(crate) fn class_rule(&self, class: Class) -> Option<usize> {
+        let relation = || class.needs_catalog().then(|| self.own_rule(Class::Relation)).flatten();
+        self.own_rule(class).or_else(relation)
+    }
+}
+
+/// One `[[rule]]`.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+pub struct Rule {
+    /// Its number in the file, from 1.
+    pub number: usize,
+    /// Where it begins.
+    #[serde(flatten)]
+    pub place: Place,
+    /// Which files it is about.
+    #[serde(flatten)]
+    pub matcher: Matcher,
+    /// What they get.
+    #[serde(serialize_with = "ser::lifetime")]
+    pub lifetime: Lifetime,
+}
+
+impl Rule {
+    /// The classes that the rule names; none for `path` and `relation` rules.
+    pub fn classes(&self) -> impl Iterator<Item = Placed<Class>> {
+        match &self.matcher {
+            Matcher::Class(classes) => classes.as_slice(),
+            Matcher::Path(_) | Matcher::Relation(_) => &[],
+        }
+        .iter()
+        .copied()
+    }
+
+    pub(crate) fn glob(&self) -> Option<&str> {
+        match &self.matcher {
+            Matcher::Path(glob) => Some(&glob.value),
+            Matcher::Class(_) | Matcher::Relation(_) => None,
+        }
+    }
+}
+
+/// Which files a rule is about.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Matcher {
+    /// All files of these classes; at least one, never `outside`.
+    Class(Vec<Placed<Class>>),
+    /// A glob. With a leading `/` it is about absolute paths, else about the tail of the path
+    /// inside the data folder (under [`Layout::Paths`]: of the path as the program gave it).
+    Path(Placed<String>),
+    /// One relation, all its forks, without its indexes and TOAST. Only a catalog can tell.
+    Relation(Placed<RelationName>),
+}
+
+impl fmt::Display for Matcher {
+    /// As it stands in the policy: `class = "wal"`, `path = "pg_wal/*"`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Matcher::Class(classes) => match classes.as_slice() {
+                [class] => write!(f, "class = \"{}\"", class.value),
+                classes => {
+                    f.write_str("class = [")?;
+                    for (at, class) in classes.iter().enumerate() {
+                        write!(f, "{}\"{}\"", if at == 0 { "" } else { ", " }, class.value)?;
+                    }
+                    f.write_str("]")
+                }
+            },
+            Matcher::Path(glob) => write!(f, "path = {:?}", glob.value),
+            Matcher::Relation(name) => write!(f, "relation = \"{}\"", name.value),
+        }
+    }
+}
+
+/// `schema.table` or `database/schema.table`.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+pub struct RelationName {
+    /// The database; any, if there is none.
+    pub database: Option<String>,
+    /// The schema.
+    pub schema: String,
+    /// The table, index or materialised view.
+    pub name: String,
+}
+
+impl RelationName {
+    /// `NAMEDATALEN` - 1 (`pg_config_manual.h`): the longest name of anything in PostgreSQL.
+    const MOST: usize = 63;
+
+    /// Reads `schema.table` or `database/schema.table`; `None` if `text` is neither.
+    ///
+    /// Names that hold a dot or a slash cannot be written.
+    pub fn parse(text: &str) -> Option<RelationName> {
+        let good = |part: &str| {
+            !part.is_empty()
+                && part.len() <= RelationName::MOST
+                && !part.contains(|c: char| c == '.' || c == '/' || c.is_control())
+        };
+        let (database, rest) = match text.split_once('/') {
+            Some((database, rest)) => (Some(database), rest),
+            None => (None, text),
+        };
+        let (schema, name) = rest.split_once('.')?;
+        let all = database.is_none_or(good) && good(schema) && good(name);
+        all.then(|| RelationName {
+            database: database.map(str::to_owned),
+            schema: schema.to_owned(),
+            name: name.to_owned(),
+        })
+    }
+}
+
+impl fmt::Display for RelationName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(database) = &self.database {
+            write!(f, "{database}/")?;
+        }
+        write!(f, "{}.{}", self.schema, self.name)
+    }
+}
+
+/// A value, and where it stands in the text.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Placed<T> {
+    /// The value.
+    pub value: T,
+    /// Its first character.
+    pub place: Place,
+}
