@@ -127,22 +127,22 @@ impl Policy {
     /// What the file at `path` gets, and why: absolute, or relative to the server's working
     /// directory, which is its data folder `data` (absolute, without a slash at the end).
     ///
-    /// Textual, as in the hook: nothing is resolved, and a path with a `..` component is
-    /// [`Class::Outside`] and meets no rule.
+    /// Textual, as in the hook: nothing is resolved. A path with a `..` component has no absolute
+    /// form, and under [`Layout::Postgres`] it is [`Class::Outside`] and meets no rule.
     pub fn explain_path(&self, path: &[u8], data: Option<&[u8]>) -> Explanation {
-        if path::climbs(path) {
-            return self.explain(Class::Outside, None, None);
-        }
-        let is_absolute = path.first() == Some(&b'/');
+        let (climbs, is_absolute) = (path::climbs(path), path.first() == Some(&b'/'));
         let absolute = match data {
+            _ if climbs => None,
             _ if is_absolute => Some(Text::whole(path)),
             Some(data) => Some(Text::joined(data, path)),
             None => None,
         };
-        let inside = match data {
-            _ if self.layout == Layout::Paths || !is_absolute => Some(path),
-            Some(data) => path::below(data, path),
-            None => None,
+        let inside = match (self.layout, data) {
+            (Layout::Paths, _) => Some(path),
+            (Layout::Postgres, _) if climbs => None,
+            (Layout::Postgres, _) if !is_absolute => Some(path),
+            (Layout::Postgres, Some(data)) => path::below(data, path),
+            (Layout::Postgres, None) => None,
         };
         let class = match (self.layout, inside) {
             (Layout::Postgres, Some(inside)) => postgres::classify(inside),

@@ -190,6 +190,7 @@ fn paths_are_seen_as_the_hook_sees_them() {
     assert_eq!(get("/database/pg_stat_tmp/x", data), (Class::Outside, None));
     assert_eq!(get("/archive/1/2", data), (Class::Outside, Some(Lifetime::Extreme)));
     assert_eq!(get("/archive/../etc/x", data), (Class::Outside, None));
+    assert_eq!(get("../other/pg_stat_tmp/x", data), (Class::Outside, None));
     assert_eq!(policy.explain_path(b"/tmp/x", data).reason, "no rule; the default stays inside");
 }
 
@@ -205,5 +206,7 @@ fn under_paths_the_path_is_what_the_program_gave() {
     assert_eq!(get("/db/wal/1.log"), Some(Lifetime::Short));
     assert_eq!(get("/db/1.sst"), Some(Lifetime::Long));
     assert_eq!(get("1.sst"), None);
+    assert_eq!(get("../wal/1.log"), Some(Lifetime::Short));
+    assert_eq!(get("/db/../etc/x"), None);
     assert_eq!(policy.by_class().count(), 1);
 }
