@@ -114,8 +114,11 @@ fn decide(
 ) -> Option<Lifetime> {
     let (class, inside) = match (table.layout()?, place.inside) {
         (Layout::Paths, _) => (Class::Outside, Some(path)),
-        (Layout::Postgres, Some(inside)) if temporary => (temporary_in(inside), Some(inside)),
-        (Layout::Postgres, Some(inside)) => (postgres::classify(inside), Some(inside)),
+        (Layout::Postgres, Some(inside)) => match class_of(inside, temporary) {
+            // the path climbs: rules for the data folder are not for it
+            Class::Outside => (Class::Outside, None),
+            class => (class, Some(inside)),
+        },
         (Layout::Postgres, None) => (Class::Outside, None),
     };
     let lifetime = table.lookup(class, inside, place.absolute);
@@ -131,10 +134,13 @@ fn decide(
     lifetime
 }
 
-/// A nameless file in a folder is of the class of a file in it that is not numbered.
-fn temporary_in(folder: &[u8]) -> Class {
-    let mut last = shelflife_layout::path::components(folder);
-    if last.any(|part| part == b"pgsql_tmp") { Class::Temp } else { Class::Other }
+/// The class of a path; a nameless file (`O_TMPFILE`) is of the class of a file in the folder
+/// that is called by no known name.
+#[inline]
+fn class_of(inside: &[u8], temporary: bool) -> Class {
+    let class = postgres::classify(inside);
+    let unnamed = !matches!(class, Class::Outside | Class::Temp);
+    if temporary && unnamed { Class::Other } else { class }
 }
 
 fn is_regular(fd: c_int) -> bool {

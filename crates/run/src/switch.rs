@@ -1,0 +1,121 @@
+//! Switching a run: the page first, then what is there already.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use shelflife_control::{Page, Run};
+use shelflife_layout::{Layout, Table};
+use shelflife_sweep::{Tally, Territory, Wish, sweep};
+
+use crate::Error;
+use crate::inspect::attached_processes;
+
+/// What to switch to.
+#[derive(Clone, Copy, Debug)]
+pub enum To<'a> {
+    /// No hints; those on files are cleared.
+    Off,
+    /// The policy that the page holds.
+    On,
+    /// Another policy, and its name.
+    Policy(&'a Table, &'a str),
+}
+
+/// A sweep over one data folder.
+#[derive(Clone, Debug, Serialize)]
+pub struct Swept {
+    /// The data folder.
+    pub folder: PathBuf,
+    /// What was done there.
+    pub tally: Tally,
+}
+
+/// A switch that was made.
+#[derive(Clone, Debug, Serialize)]
+pub struct Switched {
+    /// The page's generation now.
+    pub generation: u64,
+    /// Whether hints are given now.
+    pub on: bool,
+    /// The folders that were swept.
+    pub swept: Vec<Swept>,
+}
+
+/// Switches `run` and sweeps its data folders. `progress` is asked now and then, and ends the
+/// sweep early with `false`; the switch itself is made then all the same.
+///
+/// Under `layout = "paths"` there is no folder to sweep: only files opened from now on follow.
+///
+/// # Errors
+///
+/// [`Error::Control`], [`Error::Sweep`].
+pub fn switch(
+    run: &Run,
+    to: To<'_>,
+    progress: impl FnMut(&Path, &Tally) -> bool,
+) -> Result<Switched, Error> {
+    let state = {
+        let control = run.control()?;
+        let dry_run = control.page().state().dry_run;
+        match to {
+            To::Off => control.switch(false),
+            To::On => control.switch(true),
+            To::Policy(table, name) => control.publish(table, name, dry_run),
+        }
+    };
+    let swept = sweep_run(run, progress)?;
+    Ok(Switched { generation: state.generation, on: state.on, swept })
+}
+
+/// Sweeps the data folders of `run` to what its page says now.
+///
+/// # Errors
+///
+/// [`Error::Control`], [`Error::Sweep`].
+pub fn sweep_run(
+    run: &Run,
+    mut progress: impl FnMut(&Path, &Tally) -> bool,
+) -> Result<Vec<Swept>, Error> {
+    let (page, _) = run.look()?;
+    let state = page.state();
+    // A table of our own: the page may be switched again while this goes on.
+    let table = Table::default();
+    table.copy_from(page.table(state));
+    if state.on && (state.dry_run || table.layout() != Some(Layout::Postgres)) {
+        return Ok(Vec::new());
+    }
+    let wish = if state.on { Wish::Policy(&table) } else { Wish::Clear };
+    let mut swept = Vec::new();
+    for folder in data_folders_of(run, &page) {
+        let territory = Territory::data_folder(&folder)?;
+        let tally = sweep(&territory, wish, |tally| progress(&folder, tally))?;
+        swept.push(Swept { folder, tally });
+    }
+    Ok(swept)
+}
+
+/// The data folders of a run: those that were known beforehand and exist, and those in which its
+/// processes work.
+pub fn data_folders_of(run: &Run, page: &Page) -> Vec<PathBuf> {
+    let mut folders = BTreeSet::new();
+    for root in page.roots() {
+        use std::os::unix::ffi::OsStrExt;
+        let mut buffer = [0; shelflife_control::MAX_PATH];
+        let path = std::ffi::OsStr::from_bytes(root.read(&mut buffer));
+        folders.insert(PathBuf::from(path));
+    }
+    for pid in attached_processes(run) {
+        if let Ok(folder) = std::fs::read_link(format!("/proc/{pid}/cwd")) {
+            folders.insert(folder);
+        }
+    }
+    folders.into_iter().filter(|f| f.join("PG_VERSION").is_file()).collect()
+}
+
+impl Switched {
+    /// Whether every sweep found nothing left to change.
+    pub fn settled(&self) -> bool {
+        self.swept.iter().all(|s| s.tally.settled)
+    }
+}
