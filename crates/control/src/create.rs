@@ -39,19 +39,28 @@ pub fn create(what: Create<'_>) -> io::Result<(RunLine, Segment<Page>, Segment<C
     Ok((line, page, counters))
 }
 
-/// Removes the segment `id`; whoever has it attached keeps it. Removing twice is no error.
-pub(crate) fn remove(id: SegmentId) {
-    // SAFETY: IPC_RMID takes no pointer.
-    unsafe { libc::shmctl(id.0, libc::IPC_RMID, std::ptr::null_mut()) };
+/// Removes the segment `id` if process `creator` made it; whoever has it attached keeps it.
+/// Removing twice is no error.
+pub(crate) fn remove(id: SegmentId, creator: u32) {
+    if attached(id, creator).is_some() {
+        // SAFETY: IPC_RMID takes no pointer.
+        unsafe { libc::shmctl(id.0, libc::IPC_RMID, std::ptr::null_mut()) };
+    }
 }
 
-/// How many processes have the segment attached; `None` if it is gone.
-pub(crate) fn attached(id: SegmentId) -> Option<u64> {
+/// How many processes have the segment attached; `None` if it is gone, also if its number now
+/// belongs to a segment that another process than `creator` made.
+pub(crate) fn attached(id: SegmentId, creator: u32) -> Option<u64> {
     // SAFETY: shmid_ds is plain numbers, for which all zero is valid.
     let mut status: libc::shmid_ds = unsafe { std::mem::zeroed() };
     // SAFETY: IPC_STAT writes one shmid_ds through the pointer.
     let rc = unsafe { libc::shmctl(id.0, libc::IPC_STAT, &raw mut status) };
-    (rc != -1).then_some(status.shm_nattch)
+    let denied = rc == -1 && std::io::Error::last_os_error().raw_os_error() == Some(libc::EACCES);
+    if denied {
+        // It is there and another user's; whether anyone has it attached cannot be seen.
+        return Some(1);
+    }
+    (rc != -1 && status.shm_cpid.cast_unsigned() == creator).then_some(status.shm_nattch)
 }
 
 /// A segment that is removed again unless it is kept.
@@ -104,6 +113,6 @@ impl Unlinked {
 
 impl Drop for Unlinked {
     fn drop(&mut self) {
-        remove(self.0);
+        remove(self.0, std::process::id());
     }
 }

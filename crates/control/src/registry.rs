@@ -269,16 +269,13 @@ impl Registry {
         let roots: Vec<&[u8]> = new.roots.iter().map(|r| r.as_os_str().as_bytes()).collect();
         let (line, page, _counters) =
             create(Create { roots: &roots, owner: new.owner }).map_err(Error::Segment)?;
-        let remove_both = || {
-            remove(SegmentId(line.page));
-            remove(SegmentId(line.counters));
-        };
         if let Some((table, name)) = new.policy {
             page.publish(table, name, new.dry_run);
         }
         let written = self.write_record(new, line);
         if written.is_err() {
-            remove_both();
+            remove(SegmentId(line.page), std::process::id());
+            remove(SegmentId(line.counters), std::process::id());
         }
         written
     }
@@ -380,7 +377,7 @@ impl Run {
             let started = start_time(self.summary.pid);
             started.is_some() && started == Some(self.summary.pid_start)
         };
-        match attached(SegmentId(self.line.page)) {
+        match attached(SegmentId(self.line.page), self.summary.pid) {
             None => Liveness::PageGone,
             Some(0) if launcher() => Liveness::Launcher,
             Some(0) => Liveness::Dead,
@@ -432,8 +429,8 @@ impl Run {
     ///
     /// [`Error::Io`] if the record cannot be removed.
     pub fn remove(&self) -> Result<(), Error> {
-        remove(SegmentId(self.line.page));
-        remove(SegmentId(self.line.counters));
+        remove(SegmentId(self.line.page), self.summary.pid);
+        remove(SegmentId(self.line.counters), self.summary.pid);
         fs::remove_dir_all(&self.dir)
             .map_err(|e| io_error("cannot remove the run's record", &self.dir, e))
     }

@@ -6,7 +6,7 @@ use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::Command;
 
-use shelflife_control::{NewRun, RUN_VARIABLE, Registry, Run};
+use shelflife_control::{Liveness, NewRun, RUN_VARIABLE, Registry, Run};
 use shelflife_layout::Table;
 
 use crate::{Error, Hook, data_folders, hidden_from_others};
@@ -44,6 +44,23 @@ pub fn environment(hook: &Hook, run: &Run, preload: Option<&OsStr>) -> [(OsStrin
         value.push(others);
     }
     [("LD_PRELOAD".into(), value), (RUN_VARIABLE.into(), run.dir().as_os_str().to_owned())]
+}
+
+/// Removes the runs of which nothing is left: no process has their page mapped, and the process
+/// that they became is gone. Their names are given back. Runs of other users are left alone.
+///
+/// # Errors
+///
+/// [`Error::Control`] if the runs cannot be listed.
+pub fn collect(registry: &Registry) -> Result<Vec<String>, Error> {
+    let mut collected = Vec::new();
+    for run in registry.runs()?.into_iter().flatten() {
+        let over = matches!(run.liveness(), Liveness::Dead | Liveness::PageGone);
+        if over && run.remove().is_ok() {
+            collected.push(run.name().to_owned());
+        }
+    }
+    Ok(collected)
 }
 
 impl Launch<'_> {

@@ -9,12 +9,14 @@ mod command;
 mod hook;
 mod inspect;
 mod launch;
+mod policies;
 mod switch;
 
 pub use command::data_folders;
 pub use hook::{Hook, hidden_from_others};
 pub use inspect::{Carries, Counted, Process, RunStatus, ServerStatus, status};
-pub use launch::{Launch, Prepared, environment};
+pub use launch::{Launch, Prepared, collect, environment};
+pub use policies::{PolicyError, load_policy, policy_text};
 pub use switch::{Swept, Switched, To, data_folders_of, sweep_run, switch};
 
 use std::path::PathBuf;

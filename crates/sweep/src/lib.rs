@@ -11,6 +11,7 @@
 #![warn(missing_docs)]
 
 mod descriptors;
+mod raw;
 mod territory;
 mod tree;
 
@@ -22,6 +23,7 @@ use shelflife_layout::{Class, Layout, Table, Text, postgres};
 use shelflife_lifetime::Lifetime;
 
 pub use descriptors::{OpenFile, open_for_writing, processes_in};
+pub use raw::{Action, Answer, RawError, raw};
 pub use territory::{Error, Root, Territory};
 
 /// A sweep ends after so many passes, changed or not: then something works against it.

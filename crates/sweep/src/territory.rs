@@ -98,6 +98,14 @@ impl Territory {
         Ok(Territory { base, owner, roots, version_prefix: None })
     }
 
+    /// The territory of the data folder that `path` lies in by its name: the nearest folder above
+    /// it that holds a PG_VERSION and a `global`.
+    pub fn around(path: &Path) -> Option<Territory> {
+        let path = std::path::absolute(path).ok()?;
+        let is_data = |dir: &&Path| dir.join("PG_VERSION").is_file() && dir.join("global").is_dir();
+        Territory::data_folder(path.ancestors().skip(1).find(is_data)?).ok()
+    }
+
     /// The data folder.
     pub fn base(&self) -> &Path {
         &self.base

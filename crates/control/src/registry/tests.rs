@@ -98,9 +98,10 @@ fn removed_segments_are_named_and_what_is_attached_stays() {
     let some = table(Class::Temp, Lifetime::Short);
     let run = registry.register(&new_run(&[], Some((&some, "p")))).expect("registered");
     let (page, _counters) = run.look().expect("attached");
-    remove(run.page_segment());
+    remove(run.page_segment(), std::process::id());
     let state = page.state();
     assert_eq!(page.table(state).lookup(Class::Temp, None, None), Some(Lifetime::Short));
+    assert!(matches!(run.liveness(), Liveness::Attached(_)));
     drop(page);
     assert_eq!(run.liveness(), Liveness::PageGone);
     let error = run.control().expect_err("gone");
@@ -163,8 +164,8 @@ fn records_that_are_no_records_are_errors_with_their_file() {
     assert!(error.to_string().contains("run.json"), "{error}");
     // the listing goes on past it
     assert_eq!(registry.runs().expect("a list").len(), 1);
-    remove(run.page_segment());
-    remove(SegmentId(run.line.counters));
+    remove(run.page_segment(), std::process::id());
+    remove(SegmentId(run.line.counters), std::process::id());
 }
 
 #[test]
@@ -186,4 +187,18 @@ fn run_lines_return_to_themselves() {
     let line = RunLine { page: 7, counters: i32::MAX, cookie: 0x0123_4567_89ab_cdef };
     assert_eq!(RunLine::parse(line.to_string().as_bytes()), Some(line));
     assert_eq!(RunLine::parse(b"shelflife-run 1 99999999999 1 1\n"), None);
+}
+
+#[test]
+fn a_number_that_another_process_got_is_not_taken_for_the_runs() {
+    let scratch = Scratch::new();
+    let registry = scratch.registry();
+    let mut run = registry.register(&new_run(&[], None)).expect("registered");
+    let (own, segment) = (run.summary.pid, run.page_segment());
+    run.summary.pid = 1;
+    assert_eq!(run.liveness(), Liveness::PageGone);
+    run.remove().expect("the record is removed");
+    assert!(attached(segment, own).is_some(), "the other's segment is not");
+    remove(segment, own);
+    remove(SegmentId(run.line.counters), own);
 }

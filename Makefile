@@ -1,0 +1,43 @@
+# What the README promises. `make test` is what CI runs.
+
+CARGO ?= cargo
+TARGET := $(or $(CARGO_TARGET_DIR),target)
+# A C compiler and the server with its extensions and pgbench.
+PACKAGES := gcc libc6-dev binutils postgresql postgresql-contrib
+
+.PHONY: help packages hook build demo test check bench bench-hook regress nightly clean
+
+help: ## this list
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
+
+packages:
+	@scripts/packages.sh $(PACKAGES)
+
+hook: ## the preloaded library, as it ships
+	$(CARGO) build --locked -q -p shelflife-preload --profile hook
+
+build: hook ## the program, release
+	$(CARGO) build --locked --release -p shelflife
+
+check: ## formatting, lints, documentation
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --locked -q --workspace --all-targets -- -D warnings
+	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --locked -q --workspace --no-deps
+
+test: packages hook check ## everything but what takes long
+	$(CARGO) build --locked -q --workspace --bins
+	scripts/test.sh
+
+demo: packages build ## a quick trial of off, temp-vs-rest and wal-first on a real PostgreSQL
+	$(TARGET)/release/shelflife trial --preset quick --policies off,temp-vs-rest,wal-first
+
+bench: bench-hook ## all benchmarks
+
+bench-hook: packages hook ## what the hook adds to an open
+	$(CARGO) bench --locked -q -p shelflife-preload --bench hook
+
+regress: packages hook ## PostgreSQL's own regression suite under the hook
+	scripts/regress.sh
+
+clean:
+	$(CARGO) clean

@@ -1,0 +1,54 @@
+//! `shelflife`: arguments → a call → output.
+//!
+//! Invariant: no logic lives here. A verb turns its arguments into calls of the other crates and
+//! their answers into text or JSON; the first line of the text is the answer. What a verb prints
+//! is written once, at its end; progress goes to standard error, and only to a terminal.
+
+#![warn(missing_docs)]
+
+mod args;
+mod done;
+mod progress;
+mod verbs;
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use args::{Cli, Verb};
+use done::{Done, Failure};
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let result = match cli.verb {
+        Verb::Hint(args) => verbs::hint::run(&args),
+        Verb::Run(args) => verbs::run::run(&args),
+        Verb::Apply(args) => verbs::apply::run(&args),
+        Verb::Status(args) => verbs::status::run(&args),
+        Verb::Switch(args) => verbs::switch::run(&args),
+        Verb::Policy(args) => verbs::policy::run(&args),
+    };
+    match result {
+        Ok(done) => finish(&done),
+        Err(failure) => {
+            let _ = writeln!(std::io::stderr(), "shelflife: {:#}", failure.error);
+            ExitCode::from(failure.code)
+        }
+    }
+}
+
+fn finish(done: &Done) -> ExitCode {
+    // A reader that has seen enough (`| head`) is no error.
+    let _ = std::io::stdout().write_all(done.text.as_bytes());
+    let _ = std::io::stderr().write_all(done.notes.as_bytes());
+    ExitCode::from(done.code)
+}
+
+/// A failure with the code for wrong use or input.
+impl<E: Into<anyhow::Error>> From<E> for Failure {
+    fn from(error: E) -> Failure {
+        let error = error.into();
+        Failure { code: done::code_of(&error), error }
+    }
+}

@@ -1,0 +1,1 @@
+//! The whole program, as its users see it.
