@@ -3,9 +3,9 @@
 CARGO ?= cargo
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 # A C compiler and the server with its extensions and pgbench.
-PACKAGES := gcc libc6-dev binutils postgresql postgresql-contrib
+PACKAGES := gcc g++ libc6-dev binutils postgresql postgresql-contrib
 
-.PHONY: help packages hook build demo test check bench bench-hook regress nightly clean
+.PHONY: help packages hook build demo test check bench bench-hook regress fuzz-smoke clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -38,6 +38,9 @@ bench-hook: packages hook ## what the hook adds to an open
 
 regress: packages hook ## PostgreSQL's own regression suite under the hook
 	scripts/regress.sh
+
+fuzz-smoke: ## every fuzz target for 20 seconds, on the stable toolchain
+	scripts/fuzz.sh 20
 
 clean:
 	$(CARGO) clean
