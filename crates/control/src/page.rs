@@ -65,33 +65,35 @@ impl core::fmt::Display for PageError {
 impl core::error::Error for PageError {}
 
 /// Switch and generation, one word, so that a reader sees them together.
+///
+/// From the lowest bit: on, slot of the policy, dry run; then the generation.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct State {
-    /// Grows by one with every change.
-    pub generation: u64,
-    /// Whether hints are given.
-    pub on: bool,
-    /// Whether opens are only counted and no hint is given.
-    pub dry_run: bool,
-    slot: usize,
-}
+pub struct State(u64);
 
 impl State {
     #[cfg(feature = "std")]
-    fn pack(self) -> u64 {
-        self.generation << 3
-            | u64::from(self.dry_run) << 2
-            | (self.slot as u64 & 1) << 1
-            | u64::from(self.on)
+    fn new(generation: u64, on: bool, slot: usize, dry_run: bool) -> State {
+        let slot = slot as u64 & 1;
+        State(generation << 3 | u64::from(dry_run) << 2 | slot << 1 | u64::from(on))
     }
 
-    fn unpack(word: u64) -> State {
-        State {
-            generation: word >> 3,
-            dry_run: word & 4 != 0,
-            slot: (word >> 1 & 1) as usize,
-            on: word & 1 != 0,
-        }
+    /// Grows by one with every change.
+    pub fn generation(self) -> u64 {
+        self.0 >> 3
+    }
+
+    /// Whether hints are given.
+    pub fn is_on(self) -> bool {
+        self.0 & 1 != 0
+    }
+
+    /// Whether opens are only counted and no hint is given.
+    pub fn is_dry_run(self) -> bool {
+        self.0 & 4 != 0
+    }
+
+    fn slot(self) -> usize {
+        (self.0 >> 1 & 1) as usize
     }
 }
 
@@ -245,19 +247,19 @@ impl Page {
 
     /// Switch and generation as they are now.
     pub fn state(&self) -> State {
-        State::unpack(self.state.load(Acquire))
+        State(self.state.load(Acquire))
     }
 
     /// The policy that `state` directs to.
     pub fn table(&self, state: State) -> &Table {
         let [even, odd] = &self.slots;
-        if state.slot == 0 { &even.table } else { &odd.table }
+        if state.slot() == 0 { &even.table } else { &odd.table }
     }
 
     /// The name of the policy that `state` directs to, as bytes without padding, if the policy
     /// is undamaged.
     pub fn policy_name<'b>(&self, state: State, buffer: &'b mut [u8; 64]) -> Option<&'b [u8]> {
-        let slot = self.slots.get(state.slot)?;
+        let slot = self.slots.get(state.slot())?;
         for (to, from) in buffer.iter_mut().zip(&slot.name) {
             *to = from.load(Relaxed);
         }
@@ -279,7 +281,7 @@ impl Page {
     #[cfg(feature = "std")]
     pub(crate) fn publish(&self, table: &Table, name: &str, dry_run: bool) {
         let now = self.state();
-        let slot = 1 - now.slot;
+        let slot = 1 - now.slot();
         let [even, odd] = &self.slots;
         let to = if slot == 0 { even } else { odd };
         to.table.copy_from(table);
@@ -287,7 +289,7 @@ impl Page {
             cell.store(name.as_bytes().get(at).copied().unwrap_or(0), Relaxed);
         }
         to.checksum.store(to.table.checksum(), Relaxed);
-        self.move_to(State { generation: now.generation + 1, on: true, dry_run, slot });
+        self.move_to(State::new(now.generation() + 1, true, slot, dry_run));
     }
 
     /// Switches hints on or off and keeps the policy.
@@ -296,12 +298,12 @@ impl Page {
     #[cfg(feature = "std")]
     pub(crate) fn switch(&self, on: bool) {
         let now = self.state();
-        self.move_to(State { generation: now.generation + 1, on, ..now });
+        self.move_to(State::new(now.generation() + 1, on, now.slot(), now.is_dry_run()));
     }
 
     #[cfg(feature = "std")]
     fn move_to(&self, state: State) {
-        self.state.store(state.pack(), Release);
+        self.state.store(state.0, Release);
     }
 }
 

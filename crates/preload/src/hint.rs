@@ -30,7 +30,7 @@ pub(crate) unsafe fn opened(fd: c_int, dirfd: c_int, path: *const c_char, flags:
     }
     let Some(page) = attach::page() else { return };
     let state = page.state();
-    if !state.on {
+    if !state.is_on() {
         return;
     }
     // SAFETY: by contract a C string, since it is not null.
@@ -47,7 +47,7 @@ fn hint(page: &Page, first: State, fd: c_int, dirfd: c_int, path: &[u8], tempora
     let mut given = None;
     let mut state = first;
     for _ in 0..TRIES {
-        let wanted = if state.on {
+        let wanted = if state.is_on() {
             wanted(page, state, fd, dirfd, path, temporary)
         } else {
             // switched off after this call had given a hint: the sweep may have passed already
@@ -85,7 +85,7 @@ fn wanted(
     } else {
         decide_slowly(page, table, fd, dirfd, path, temporary)
     };
-    lifetime.filter(|_| !state.dry_run)
+    lifetime.filter(|_| !state.is_dry_run())
 }
 
 /// Where the path must be made absolute, which takes a system call and room.

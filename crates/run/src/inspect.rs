@@ -109,9 +109,9 @@ pub fn status(run: &Run) -> Result<RunStatus, crate::Error> {
     }
     Ok(RunStatus {
         name: run.name().to_owned(),
-        on: state.on,
-        dry_run: state.dry_run,
-        generation: state.generation,
+        on: state.is_on(),
+        dry_run: state.is_dry_run(),
+        generation: state.generation(),
         policy: policy.map(|p| String::from_utf8_lossy(p).into_owned()),
         command: run.summary().command.clone(),
         started: run.summary().started,

@@ -57,7 +57,7 @@ pub fn switch(
 ) -> Result<Switched, Error> {
     let state = {
         let control = run.control()?;
-        let dry_run = control.page().state().dry_run;
+        let dry_run = control.page().state().is_dry_run();
         match to {
             To::Off => control.switch(false),
             To::On => control.switch(true),
@@ -65,7 +65,7 @@ pub fn switch(
         }
     };
     let swept = sweep_run(run, progress)?;
-    Ok(Switched { generation: state.generation, on: state.on, swept })
+    Ok(Switched { generation: state.generation(), on: state.is_on(), swept })
 }
 
 /// Sweeps the data folders of `run` to what its page says now.
@@ -82,10 +82,10 @@ pub fn sweep_run(
     // A table of our own: the page may be switched again while this goes on.
     let table = Table::default();
     table.copy_from(page.table(state));
-    if state.on && (state.dry_run || table.layout() != Some(Layout::Postgres)) {
+    if state.is_on() && (state.is_dry_run() || table.layout() != Some(Layout::Postgres)) {
         return Ok(Vec::new());
     }
-    let wish = if state.on { Wish::Policy(&table) } else { Wish::Clear };
+    let wish = if state.is_on() { Wish::Policy(&table) } else { Wish::Clear };
     let mut swept = Vec::new();
     for folder in data_folders_of(run, &page) {
         let territory = Territory::data_folder(&folder)?;

@@ -61,7 +61,7 @@ fn a_run_is_found_again_with_what_was_published() {
     assert_eq!(found.liveness(), Liveness::Launcher);
     let (page, counters) = found.look().expect("attached");
     let state = page.state();
-    assert!(state.on && state.generation == 1);
+    assert!(state.is_on() && state.generation() == 1);
     assert_eq!(page.policy_name(state, &mut [0; 64]), Some(&b"first"[..]));
     assert_eq!(page.table(state).lookup(Class::Wal, None, None), Some(Lifetime::Short));
     assert_eq!(counters.opens(Class::Wal, 2), 0);
@@ -71,7 +71,7 @@ fn a_run_is_found_again_with_what_was_published() {
     assert_eq!(page.state(), state);
     assert_eq!(page.table(state).lookup(Class::Wal, None, None), Some(Lifetime::Long));
     let off = found.control().expect("control").switch(false);
-    assert!(!page.state().on && off.generation == 3);
+    assert!(!page.state().is_on() && off.generation() == 3);
     assert_eq!(page.policy_name(off, &mut [0; 64]), Some(&b"second"[..]));
 }
 
