@@ -6,9 +6,9 @@
 
 use std::ffi::OsString;
 use std::fs::{self, DirBuilder, File};
-use std::io::{self, ErrorKind};
+use std::io::{self, ErrorKind, Write};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -260,12 +260,14 @@ impl Registry {
         if let Some(name) = new.name {
             check_name(name)?;
         }
-        // 0755: the server's user must be able to read the run's page file.
-        DirBuilder::new()
-            .recursive(true)
-            .mode(0o755)
-            .create(&self.dir)
-            .map_err(|e| io_error("cannot create the state folder", &self.dir, e))?;
+        if !self.dir.exists() {
+            DirBuilder::new()
+                .recursive(true)
+                .mode(0o755)
+                .create(&self.dir)
+                .and_then(|()| set_mode(&self.dir, 0o755))
+                .map_err(|e| io_error("cannot create the state folder", &self.dir, e))?;
+        }
         let roots: Vec<&[u8]> = new.roots.iter().map(|r| r.as_os_str().as_bytes()).collect();
         let (line, page, _counters) =
             create(Create { roots: &roots, owner: new.owner }).map_err(Error::Segment)?;
@@ -292,20 +294,27 @@ impl Registry {
             roots: new.roots.to_vec(),
         };
         let aside = self.dir.join(format!(".new-{pid}-{:016x}", line.cookie));
-        let write = |name: &str, bytes: &[u8]| {
+        let write = |name: &str, bytes: &[u8], mode: u32| {
             let path = aside.join(name);
-            fs::write(&path, bytes).map_err(|e| io_error("cannot write the run's record", &path, e))
+            let mut options = File::options();
+            // not wider for a moment than it is to be
+            let file = options.write(true).create_new(true).mode(mode).open(&path);
+            file.and_then(|mut file| file.write_all(bytes))
+                .and_then(|()| set_mode(&path, mode))
+                .map_err(|e| io_error("cannot write the run's record", &path, e))
         };
         DirBuilder::new()
             .mode(0o755)
             .create(&aside)
+            .and_then(|()| set_mode(&aside, 0o755))
             .map_err(|e| io_error("cannot create the run's folder", &aside, e))?;
         let result = (|| {
             let json = serde_json::to_vec_pretty(&summary)
                 .map_err(|e| Error::BadRecord { path: aside.clone(), what: e.to_string() })?;
-            write("page", line.to_string().as_bytes())?;
-            write("run.json", &json)?;
-            write("lock", b"")?;
+            write("page", line.to_string().as_bytes(), 0o644)?;
+            write("run.json", &json, 0o644)?;
+            // Whoever can open it can take the lock, and keep it.
+            write("lock", b"", 0o600)?;
             self.rename_into_place(&aside, new.name)
         })();
         if result.is_err() {
@@ -474,6 +483,11 @@ fn check_name(name: &str) -> Result<(), Error> {
 
 fn io_error(what: &'static str, path: &Path, source: io::Error) -> Error {
     Error::Io { what, path: path.to_owned(), source }
+}
+
+/// Permissions whatever the umask: the hook reads the page file as the server's user.
+fn set_mode(path: &Path, mode: u32) -> io::Result<()> {
+    fs::set_permissions(path, fs::Permissions::from_mode(mode))
 }
 
 /// A record is a kilobyte or two; what is longer is none.

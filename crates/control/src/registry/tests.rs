@@ -202,3 +202,15 @@ fn a_number_that_another_process_got_is_not_taken_for_the_runs() {
     remove(segment, own);
     remove(SegmentId(run.line.counters), own);
 }
+
+#[test]
+fn others_can_read_a_run_but_not_take_its_lock() {
+    let scratch = Scratch::new();
+    let registry = scratch.registry();
+    let run = registry.register(&new_run(&[], None)).expect("registered");
+    let mode = |path: &Path| fs::metadata(path).expect("there").permissions().mode() & 0o777;
+    assert_eq!(mode(registry.dir()), 0o755);
+    assert_eq!(mode(run.dir()), 0o755);
+    assert_eq!(mode(&run.dir().join("page")), 0o644);
+    assert_eq!(mode(&run.dir().join("lock")), 0o600, "whoever opens it can keep it");
+}
