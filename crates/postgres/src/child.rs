@@ -48,7 +48,7 @@ impl Output {
         if lines.is_empty() {
             lines = last_lines(&self.stdout, SHOWN_LINES);
         }
-        if says_disk_full(&last_lines(&self.stderr, usize::MAX)) {
+        if says_disk_full(&self.stderr) {
             return Error::DiskFull { during: program.to_owned(), path: None, lines };
         }
         Error::ProgramFailed { program: program.to_owned(), status: self.status.to_string(), lines }

@@ -234,7 +234,7 @@ pub enum Error {
     },
 
     /// No room left on the file system.
-    #[error("disk full during {during}{}{}", room(.path), Lines(.lines))]
+    #[error("disk full during {during}{}{}", place(.path.as_deref()), Lines(.lines))]
     DiskFull {
         /// What was under way.
         during: String,
@@ -322,12 +322,10 @@ impl Error {
     }
 }
 
-/// Whether one of these lines says that a disk is full (`strerror` in the C locale, which this crate
-/// gives to every program that it starts).
-pub(crate) fn says_disk_full(lines: &[String]) -> bool {
-    lines.iter().any(|line| {
-        line.contains("No space left on device") || line.contains("Disk quota exceeded")
-    })
+/// Whether this line says that a disk is full (`strerror` in the C locale, which this crate gives to every
+/// program that it starts).
+pub(crate) fn says_disk_full(line: &str) -> bool {
+    line.contains("No space left on device") || line.contains("Disk quota exceeded")
 }
 
 /// The last `count` non-empty lines of `text`.
@@ -343,15 +341,8 @@ pub(crate) fn last_lines(text: &str, count: usize) -> Vec<String> {
     lines
 }
 
-fn room(path: &Option<PathBuf>) -> String {
-    let Some(path) = path else { return String::new() };
-    match rustix::fs::statvfs(path) {
-        Ok(at) => {
-            let free = at.f_bavail.saturating_mul(at.f_frsize) / (1 << 20);
-            format!(" ({} has {free} MiB left)", path.display())
-        }
-        Err(_) => format!(" ({})", path.display()),
-    }
+fn place(path: Option<&Path>) -> String {
+    path.map(|path| format!(" ({})", path.display())).unwrap_or_default()
 }
 
 /// A place where the programs were looked for, and what was wrong there.
@@ -408,7 +399,7 @@ mod tests {
             Error::io("cannot write", Path::new("/"), full),
             Error::DiskFull { path: Some(_), .. }
         ));
-        assert!(says_disk_full(&["x: No space left on device".to_owned()]));
-        assert!(!says_disk_full(&["No such file or directory".to_owned()]));
+        assert!(says_disk_full("x: No space left on device"));
+        assert!(!says_disk_full("No such file or directory"));
     }
 }

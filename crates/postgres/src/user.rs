@@ -17,6 +17,9 @@ use std::process::Stdio;
 use crate::error::Error;
 use crate::error::Result;
 
+/// What a program of another user still gets of this process's environment.
+const HANDED_ON: [&str; 3] = ["PATH", "LD_LIBRARY_PATH", "TZ"];
+
 /// An unprivileged user for server processes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerUser {
@@ -87,11 +90,19 @@ impl ServerUser {
         self.gid
     }
 
-    /// Makes `command` run as this user, without supplementary groups.
+    /// Makes `command` run as this user, without supplementary groups and with a small environment: nothing
+    /// of root's may be read in the `/proc` of a process that is not root's. Call it before other variables
+    /// are set.
     pub fn apply(&self, command: &mut Command) {
-        if self.switch {
-            command.uid(self.uid).gid(self.gid);
-            command.env("HOME", &self.home).env("USER", &self.name).env("LOGNAME", &self.name);
+        if !self.switch {
+            return;
+        }
+        command.uid(self.uid).gid(self.gid).env_clear();
+        command.env("HOME", &self.home).env("USER", &self.name).env("LOGNAME", &self.name);
+        for name in HANDED_ON {
+            if let Some(value) = std::env::var_os(name) {
+                command.env(name, value);
+            }
         }
     }
 

@@ -9,12 +9,13 @@ use serde::Serialize;
 
 use crate::cancel::Cancel;
 use crate::child;
-use crate::cluster::Cluster;
+use crate::datafolder::DataFolder;
 use crate::dsn::Dsn;
 use crate::error::Error;
 use crate::error::Result;
 use crate::error::last_lines;
 use crate::programs::Programs;
+use crate::user::ServerUser;
 
 /// The most complaints kept.
 const COMPLAINTS_MAX: usize = 100;
@@ -40,7 +41,7 @@ impl Verdict {
 /// [`Error::ProgramMissing`] (also in 13, which has no `pg_amcheck`), [`Error::ProgramFailed`].
 pub fn amcheck(programs: &Programs, dsn: &Dsn, cancel: &Cancel) -> Result<Verdict> {
     let mut command = Command::new(programs.pg_amcheck()?);
-    command.args(["--all", "--install-missing", "--heapallindexed", "--no-dependent-toast"]);
+    command.args(["--all", "--install-missing", "--heapallindexed"]);
     child::clean_environment(&mut command);
     // It takes no address as its last argument beside --all.
     command.arg("--maintenance-db");
@@ -54,21 +55,20 @@ pub fn amcheck(programs: &Programs, dsn: &Dsn, cancel: &Cancel) -> Result<Verdic
     }
 }
 
-/// Checks the checksum of every page of a stopped cluster (`pg_checksums --check`).
+/// Checks the checksum of every page of a stopped cluster, as its owner (`pg_checksums --check`).
 ///
 /// # Errors
 /// [`Error::MustBeStopped`], [`Error::ProgramMissing`]; [`Error::ProgramFailed`], also if the cluster has
 /// no checksums.
-pub fn checksums(cluster: &Cluster, cancel: &Cancel) -> Result<Verdict> {
-    let data = cluster.data();
+pub fn checksums(programs: &Programs, data: &DataFolder, cancel: &Cancel) -> Result<Verdict> {
     if data.postmaster()?.is_some() {
         return Err(Error::MustBeStopped { path: data.path().to_owned(), what: "pg_checksums" });
     }
-    let mut command = Command::new(cluster.programs().pg_checksums()?);
+    let mut command = Command::new(programs.pg_checksums()?);
     command.args([OsStr::new("--check"), OsStr::new("--pgdata"), data.path().as_os_str()]);
     command.current_dir(data.path());
+    ServerUser::of(data.uid())?.apply(&mut command);
     child::clean_environment(&mut command);
-    cluster.user().apply(&mut command);
     let output = child::run(&mut command, cancel, &mut |_| ())?;
     if output.status.success() {
         return Ok(Verdict { complaints: Vec::new() });

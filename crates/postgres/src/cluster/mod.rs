@@ -26,6 +26,7 @@ use crate::dsn::Dsn;
 use crate::error::Error;
 use crate::error::Result;
 use crate::error::last_lines;
+use crate::error::says_disk_full;
 use crate::programs::Programs;
 use crate::session::Session;
 use crate::user::ServerUser;
@@ -136,8 +137,8 @@ impl Cluster {
         Ok(cluster)
     }
 
-    /// Takes over the cluster that an earlier [`Cluster::create`] with `keep` made in the same folder. It
-    /// runs as the owner of its data folder; `options.user`, `checksums` and `initdb_args` do not matter.
+    /// Takes over the cluster that an earlier [`Cluster::create`] with `keep` made in the same folder; what
+    /// `options` says about `initdb` does not matter. Unless a user is named, root runs it as its owner.
     ///
     /// # Errors
     /// [`Error::NotADataFolder`], [`Error::VersionMismatch`], [`Error::WrongOwner`], and what
@@ -156,17 +157,20 @@ impl Cluster {
                 programs,
             });
         }
-        let user = match ServerUser::of(data.uid()) {
-            Err(Error::NotRoot { current, .. }) => {
-                return Err(Error::WrongOwner {
-                    path: data.path().to_owned(),
-                    owner: data.uid(),
-                    user: current,
-                    uid: rustix::process::geteuid().as_raw(),
-                });
+        let user = match &options.user {
+            None if rustix::process::geteuid().is_root() && data.uid() != 0 => {
+                ServerUser::of(data.uid())?
             }
-            other => other?,
+            name => ServerUser::choose(name.as_deref())?,
         };
+        if user.uid() != data.uid() {
+            return Err(Error::WrongOwner {
+                path: data.path().to_owned(),
+                owner: data.uid(),
+                user: user.name().to_owned(),
+                uid: user.uid(),
+            });
+        }
         data.check_startable()?;
         let home = Home::open(&options.folder, &user, &options.programs, options.keep)?;
         config::include(data.path())?;
@@ -186,7 +190,7 @@ impl Cluster {
             return Ok(());
         }
         if let Some(mut server) = self.server.take() {
-            server.await_family(&Cancel::never())?;
+            server.await_family(&self.options.cancel)?;
         }
         self.data.check_startable()?;
         let server = Server::spawn(&self.options, &self.user, &self.home, self.data.clone())?;
@@ -250,6 +254,36 @@ impl Cluster {
                 Err(Error::ServerDied { path, status: status.to_string(), lines })
             }
         }
+    }
+
+    /// `error`, or [`Error::DiskFull`] if the server's log says that this was the cause: clients often only
+    /// hear that the server is gone.
+    pub fn explain(&self, error: Error) -> Error {
+        if !matches!(
+            error,
+            Error::ProgramFailed { .. }
+                | Error::Query { .. }
+                | Error::Connect { .. }
+                | Error::DiskFull { path: None, .. }
+                | Error::ServerDied { .. }
+        ) {
+            return error;
+        }
+        let log = self.server.as_ref().map(Server::log_since_start).unwrap_or_default();
+        let full = last_lines(&log, usize::MAX).into_iter().filter(|line| says_disk_full(line));
+        let mut lines: Vec<String> = full.collect();
+        let during = match error {
+            Error::DiskFull { during, lines: told, .. } => {
+                lines = told;
+                during
+            }
+            Error::ProgramFailed { program, .. } if !lines.is_empty() => program,
+            Error::Query { what, .. } if !lines.is_empty() => what,
+            _ if !lines.is_empty() => "the server's work".to_owned(),
+            other => return other,
+        };
+        let kept = lines.split_off(lines.len().saturating_sub(3));
+        Error::DiskFull { during, path: Some(self.data.path().to_owned()), lines: kept }
     }
 
     /// Replaces the settings. What needs no restart counts at once if the server runs (SIGHUP); some of the
@@ -332,6 +366,12 @@ impl Cluster {
         session.or_else(|error| self.check_alive().and(Err(error)))
     }
 
+    /// The arguments with which any start of this server by other means must end, so that it listens on
+    /// its socket only and can be found: `postgres -D DATA ARGS…`.
+    pub fn server_args(&self) -> Vec<OsString> {
+        server::arguments(&self.home)
+    }
+
     /// Whether the folder outlives this value.
     pub fn keep(&mut self, keep: bool) {
         self.options.keep = keep;
@@ -349,7 +389,10 @@ impl Cluster {
 
     /// A kept cluster is stopped with a checkpoint; one that goes away needs none.
     fn end_server(&mut self) -> Result<()> {
-        let Some(mut server) = self.server.take() else { return Ok(()) };
+        let Some(mut server) = self.server.take() else {
+            // Nor may one that was started by other means outlive its folder.
+            return if self.options.keep { Ok(()) } else { server::end_all(&self.data) };
+        };
         let ended = if self.options.keep {
             server.stop(StopMode::Fast, self.options.stop_limit, &Cancel::never())
         } else {
@@ -383,8 +426,8 @@ fn initdb(options: &ClusterOptions, user: &ServerUser, home: &Home) -> Result<()
         command.arg("--no-data-checksums");
     }
     command.args(&options.initdb_args);
-    child::clean_environment(&mut command);
     user.apply(&mut command);
+    child::clean_environment(&mut command);
     command.envs(options.initdb_env.iter().map(|(name, value)| (name, value)));
     let output = child::run(&mut command, &options.cancel, &mut |_| ())?;
     match output.success("initdb") {

@@ -3,6 +3,7 @@
 //! Invariant: dropping a [`Server`] leaves no process of it, and, if it did not end by itself, none of its
 //! shared memory.
 
+use std::ffi::OsString;
 use std::fs::File;
 use std::fs::OpenOptions;
 use std::io::Read;
@@ -80,15 +81,9 @@ impl Server {
         let program = options.programs.postgres();
         let mut command = Command::new(&program);
         command.arg("-D").arg(data.path());
-        // On the command line they win over whatever a configuration file says.
-        let mut set = |name: &str, value: &str| {
-            command.arg("-c").arg(format!("{name}={value}"));
-        };
-        set("listen_addresses", "");
-        set("port", &PORT.to_string());
-        set("unix_socket_directories", &home.socket().to_string_lossy());
-        child::clean_environment(&mut command);
+        command.args(arguments(home));
         user.apply(&mut command);
+        child::clean_environment(&mut command);
         command.envs(options.server_env.iter().map(|(name, value)| (name, value)));
         command
             .current_dir(data.path())
@@ -129,7 +124,7 @@ impl Server {
     fn refusal(&self, status: ExitStatus) -> Error {
         let lines = last_lines(&self.log_since_start(), child::SHOWN_LINES);
         let path = self.data.path().to_owned();
-        if says_disk_full(&lines) {
+        if lines.iter().any(|line| says_disk_full(line)) {
             let during = "the server's start".to_owned();
             return Error::DiskFull { during, path: Some(path), lines };
         }
@@ -165,10 +160,8 @@ impl Server {
 
     /// Signals the postmaster. Its id is safe to use as long as it is not reaped.
     fn signal(&mut self, signal: Signal) {
-        if self.exit_status().is_none()
-            && let Some(pid) = Pid::from_raw(self.pid())
-        {
-            let _ = rustix::process::kill_process(pid, signal);
+        if self.exit_status().is_none() {
+            send(self.pid(), signal);
         }
     }
 
@@ -256,9 +249,7 @@ impl Server {
 
     fn end(&self, processes: &[Process], signal: Signal) {
         for process in processes.iter().filter(|process| self.proc.is_alive(process)) {
-            if let Some(pid) = Pid::from_raw(process.pid) {
-                let _ = rustix::process::kill_process(pid, signal);
-            }
+            send(process.pid, signal);
         }
     }
 }
@@ -282,6 +273,53 @@ impl Drop for Server {
             std::thread::sleep(Duration::from_millis(20));
         }
         self.memory.remove();
+    }
+}
+
+/// What decides where the server can be reached. On the command line it wins over whatever a configuration
+/// file says.
+pub(super) fn arguments(home: &Home) -> Vec<OsString> {
+    let mut socket = OsString::from("unix_socket_directories=");
+    socket.push(home.socket());
+    let port = format!("port={PORT}").into();
+    [OsString::from("listen_addresses="), port, socket]
+        .into_iter()
+        .flat_map(|setting| [OsString::from("-c"), setting])
+        .collect()
+}
+
+/// Ends every server process that works in `data`, whoever started it: the postmaster by an immediate stop,
+/// what is left after [`IMMEDIATE_LIMIT`] by SIGKILL.
+pub(super) fn end_all(data: &DataFolder) -> Result<()> {
+    let proc = Procfs::default();
+    let start = Instant::now();
+    let mut asked = Vec::new();
+    let gone = Cancel::never().poll(IMMEDIATE_LIMIT * 2, || {
+        let left = data.all_processes()?;
+        if left.is_empty() {
+            return Ok(Some(()));
+        }
+        let all_at_once = start.elapsed() > IMMEDIATE_LIMIT;
+        let postmaster = data.postmaster()?.filter(|_| !all_at_once);
+        for process in postmaster.iter().chain(left.iter().filter(|_| postmaster.is_none())) {
+            let signal = if all_at_once { Signal::KILL } else { Signal::QUIT };
+            if !asked.contains(&(process.pid, signal)) && proc.is_alive(process) {
+                asked.push((process.pid, signal));
+                send(process.pid, signal);
+            }
+        }
+        Ok(None)
+    })?;
+    gone.ok_or_else(|| Error::Timeout {
+        what: format!("end of the server in {}", data.path().display()),
+        limit: IMMEDIATE_LIMIT * 2,
+    })
+}
+
+fn send(pid: i32, signal: Signal) {
+    if let Some(pid) = Pid::from_raw(pid) {
+        // Gone already is as good.
+        let _ = rustix::process::kill_process(pid, signal);
     }
 }
 

@@ -2,8 +2,11 @@
 //! so: one line `skipped: NAME: reason` on standard error, which the test runner does not capture.
 
 mod cluster;
+mod ends;
+mod failures;
 mod pgbench;
 mod session;
+mod verify;
 
 use std::fs;
 use std::io::Write;
