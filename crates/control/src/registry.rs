@@ -499,7 +499,7 @@ fn read_limited(path: &Path) -> io::Result<Vec<u8>> {
 }
 
 /// Start time of a process, clock ticks since boot; `None` if there is none such.
-fn start_time(pid: u32) -> Option<u64> {
+pub fn start_time(pid: u32) -> Option<u64> {
     let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
     // The name may hold anything, also ") "; the last parenthesis ends it.
     let after = stat.iter().rposition(|&b| b == b')')?;

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
-use shelflife_control::{COLUMN_NO_RULE, Liveness, Run};
+use shelflife_control::{COLUMN_NO_RULE, Liveness, Run, start_time};
 use shelflife_layout::Class;
 use shelflife_lifetime::Lifetime;
 
@@ -126,12 +126,22 @@ pub fn status(run: &Run) -> Result<RunStatus, crate::Error> {
     })
 }
 
+/// Whether a server runs in one of the run's data folders that was started after the run was, be
+/// it under the hook or not.
+pub(crate) fn has_started_a_server(run: &Run) -> bool {
+    let summary = run.summary();
+    let mut postmasters = summary.roots.iter().filter_map(|folder| postmaster_of(folder));
+    postmasters.any(|pid| start_time(pid).is_some_and(|at| at >= summary.pid_start))
+}
+
+fn postmaster_of(folder: &Path) -> Option<u32> {
+    let text = fs::read_to_string(folder.join("postmaster.pid")).ok()?;
+    let pid = text.lines().next()?.trim().parse().ok()?;
+    works_in(pid, folder).then_some(pid)
+}
+
 fn server(run: &Run, folder: &Path) -> ServerStatus {
-    let pid = fs::read_to_string(folder.join("postmaster.pid"))
-        .ok()
-        .and_then(|text| text.lines().next()?.trim().parse::<u32>().ok())
-        .filter(|pid| works_in(*pid, folder));
-    let Some(pid) = pid else {
+    let Some(pid) = postmaster_of(folder) else {
         return ServerStatus {
             folder: folder.to_owned(),
             postmaster: None,

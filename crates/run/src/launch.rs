@@ -9,6 +9,7 @@ use std::process::Command;
 use shelflife_control::{Liveness, NewRun, RUN_VARIABLE, Registry, Run};
 use shelflife_layout::Table;
 
+use crate::inspect::has_started_a_server;
 use crate::{Error, Hook, data_folders, hidden_from_others};
 
 /// What is to be started.
@@ -46,8 +47,9 @@ pub fn environment(hook: &Hook, run: &Run, preload: Option<&OsStr>) -> [(OsStrin
     [("LD_PRELOAD".into(), value), (RUN_VARIABLE.into(), run.dir().as_os_str().to_owned())]
 }
 
-/// Removes the runs of which nothing is left: no process has their page mapped, and the process
-/// that they became is gone. Their names are given back. Runs of other users are left alone.
+/// Removes the runs of which nothing is left: no process has their page mapped, the process that
+/// they became is gone, and no server that they started runs without the hook (`status` is to say
+/// why it does). Their names are given back. Runs of other users are left alone.
 ///
 /// # Errors
 ///
@@ -55,7 +57,11 @@ pub fn environment(hook: &Hook, run: &Run, preload: Option<&OsStr>) -> [(OsStrin
 pub fn collect(registry: &Registry) -> Result<Vec<String>, Error> {
     let mut collected = Vec::new();
     for run in registry.runs()?.into_iter().flatten() {
-        let over = matches!(run.liveness(), Liveness::Dead | Liveness::PageGone);
+        let over = match run.liveness() {
+            Liveness::Attached(_) | Liveness::Launcher => false,
+            Liveness::Dead => !has_started_a_server(&run),
+            Liveness::PageGone => true,
+        };
         if over && run.remove().is_ok() {
             collected.push(run.name().to_owned());
         }
