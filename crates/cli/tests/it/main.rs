@@ -1,1 +1,10 @@
-//! The whole program, as its users see it.
+//! The whole program, as its users see it: the built binary and the built hook on the real
+//! PostgreSQL that is installed here.
+//!
+//! A test that needs root or a server and has none prints `skipped: NAME: reason` on standard
+//! error, which is counted by `make test`. Hints are read by an `fcntl` of these tests' own.
+
+mod files;
+mod held;
+mod loading;
+mod support;
