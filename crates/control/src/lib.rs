@@ -30,7 +30,9 @@ mod registry;
 #[cfg(feature = "std")]
 pub use create::{Create, create};
 #[cfg(feature = "std")]
-pub use registry::{Error, Handle, Liveness, NewRun, Registry, Run, Summary, start_time};
+pub use registry::{
+    Error, Handle, Liveness, NewRun, Registry, Run, Summary, SweepTurn, start_time,
+};
 
 /// The environment variable that names a run's folder to the hook.
 pub const RUN_VARIABLE: &str = "SHELFLIFE_RUN";

@@ -1,8 +1,9 @@
 //! The registry of runs: one folder a run, in the state folder.
 //!
 //! `NAME/page` is the line that the hook reads, `NAME/run.json` what people want to know,
-//! `NAME/lock` the lock of whoever writes the page. Invariant: a run's folder appears whole (it
-//! is written aside and renamed) and holds nothing that a server waits for.
+//! `NAME/lock` the lock of whoever writes the page, `NAME/sweep` the lock of whoever sweeps.
+//! Invariant: a run's folder appears whole (it is written aside and renamed) and holds nothing that
+//! a server waits for.
 
 use std::ffi::OsString;
 use std::fs::{self, DirBuilder, File};
@@ -315,6 +316,7 @@ impl Registry {
             write("run.json", &json, 0o644)?;
             // Whoever can open it can take the lock, and keep it.
             write("lock", b"", 0o600)?;
+            write("sweep", b"", 0o600)?;
             self.rename_into_place(&aside, new.name)
         })();
         if result.is_err() {
@@ -400,10 +402,19 @@ impl Run {
     ///
     /// [`Error::Page`].
     pub fn look(&self) -> Result<(Segment<Page>, Segment<Counters>), Error> {
-        Ok((self.page(Access::ReadOnly)?, self.counters()?))
+        Ok((self.page()?, self.counters()?))
     }
 
-    fn page(&self, access: Access) -> Result<Segment<Page>, Error> {
+    /// Attaches the page alone, to look at it.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Page`].
+    pub fn page(&self) -> Result<Segment<Page>, Error> {
+        self.attach_page(Access::ReadOnly)
+    }
+
+    fn attach_page(&self, access: Access) -> Result<Segment<Page>, Error> {
         let page = Segment::<Page>::attach(SegmentId(self.line.page), access);
         page.and_then(|page| {
             page.validate(self.line.cookie).map_err(AttachError::Page).map(|()| page)
@@ -424,12 +435,27 @@ impl Run {
     ///
     /// [`Error::Page`]; [`Error::Io`] for the lock.
     pub fn control(&self) -> Result<Handle, Error> {
-        let path = self.dir.join("lock");
+        let lock = self.lock("lock")?;
+        Ok(Handle { page: self.attach_page(Access::ReadWrite)?, _lock: lock })
+    }
+
+    /// Waits for the right to sweep what the run's processes have opened: two sweeps at once would
+    /// undo each other's work. It is given back when the result is dropped.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Io`].
+    pub fn sweep_turn(&self) -> Result<SweepTurn, Error> {
+        Ok(SweepTurn { _lock: self.lock("sweep")? })
+    }
+
+    fn lock(&self, name: &str) -> Result<File, Error> {
+        let path = self.dir.join(name);
         let lock =
             File::open(&path).map_err(|e| io_error("cannot open the run's lock", &path, e))?;
         rustix::fs::flock(&lock, FlockOperation::LockExclusive)
             .map_err(|e| io_error("cannot take the run's lock", &path, e.into()))?;
-        Ok(Handle { page: self.page(Access::ReadWrite)?, _lock: lock })
+        Ok(lock)
     }
 
     /// Removes segments and record. Processes that have the page attached keep it as it is.
@@ -443,6 +469,12 @@ impl Run {
         fs::remove_dir_all(&self.dir)
             .map_err(|e| io_error("cannot remove the run's record", &self.dir, e))
     }
+}
+
+/// The right to sweep.
+#[derive(Debug)]
+pub struct SweepTurn {
+    _lock: File,
 }
 
 /// The right to change a run's page; holds the run's lock.

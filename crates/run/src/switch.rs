@@ -1,6 +1,7 @@
 //! Switching a run: the page first, then what is there already.
 
 use std::collections::BTreeSet;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
@@ -40,6 +41,9 @@ pub struct Switched {
     pub on: bool,
     /// The folders that were swept.
     pub swept: Vec<Swept>,
+    /// Whether the run was switched again before this sweep had ended; then it was given up, and
+    /// the later switch sweeps.
+    pub superseded: bool,
 }
 
 /// Switches `run` and sweeps its data folders. `progress` is asked now and then, and ends the
@@ -65,10 +69,12 @@ pub fn switch(
         }
     };
     let swept = sweep_run(run, progress)?;
-    Ok(Switched { generation: state.generation(), on: state.is_on(), swept })
+    let superseded = run.page()?.state() != state;
+    Ok(Switched { generation: state.generation(), on: state.is_on(), swept, superseded })
 }
 
-/// Sweeps the data folders of `run` to what its page says now.
+/// Sweeps the data folders of `run` to what its page says now, one sweep of a run at a time. It ends
+/// early, unsettled, when the run is switched meanwhile: who switched it waits to sweep.
 ///
 /// # Errors
 ///
@@ -77,7 +83,8 @@ pub fn sweep_run(
     run: &Run,
     mut progress: impl FnMut(&Path, &Tally) -> bool,
 ) -> Result<Vec<Swept>, Error> {
-    let (page, _) = run.look()?;
+    let _turn = run.sweep_turn()?;
+    let page = run.page()?;
     let state = page.state();
     // A table of our own: the page may be switched again while this goes on.
     let table = Table::default();
@@ -89,14 +96,15 @@ pub fn sweep_run(
     let mut swept = Vec::new();
     for folder in data_folders_of(run, &page) {
         let territory = Territory::data_folder(&folder)?;
-        let tally = sweep(&territory, wish, |tally| progress(&folder, tally))?;
+        let tally = sweep(&territory, wish, |t| page.state() == state && progress(&folder, t))?;
         swept.push(Swept { folder, tally });
     }
     Ok(swept)
 }
 
 /// The data folders of a run: those that were known beforehand and exist, and those in which its
-/// processes work.
+/// servers work: processes of that name, as the hook has it, since a server's children may work
+/// anywhere.
 pub fn data_folders_of(run: &Run, page: &Page) -> Vec<PathBuf> {
     let mut folders = BTreeSet::new();
     for root in page.roots() {
@@ -105,12 +113,27 @@ pub fn data_folders_of(run: &Run, page: &Page) -> Vec<PathBuf> {
         let path = std::ffi::OsStr::from_bytes(root.read(&mut buffer));
         folders.insert(PathBuf::from(path));
     }
-    for pid in attached_processes(run) {
-        if let Ok(folder) = std::fs::read_link(format!("/proc/{pid}/cwd")) {
+    let owners: Vec<u32> = folders.iter().filter_map(|folder| owner(folder)).collect();
+    for pid in attached_processes(run).into_iter().filter(|pid| is_server(*pid)) {
+        let Ok(folder) = std::fs::read_link(format!("/proc/{pid}/cwd")) else { continue };
+        let process = owner(Path::new(&format!("/proc/{pid}")));
+        // Anyone may attach the page of root's run, and so ask root to sweep a folder.
+        if process.is_some_and(|uid| owners.is_empty() || owners.contains(&uid))
+            && owner(&folder) == process
+        {
             folders.insert(folder);
         }
     }
     folders.into_iter().filter(|f| f.join("PG_VERSION").is_file()).collect()
+}
+
+fn is_server(pid: u32) -> bool {
+    let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+    matches!(name.trim_end(), "postgres" | "postmaster")
+}
+
+fn owner(path: &Path) -> Option<u32> {
+    std::fs::metadata(path).ok().map(|at| at.uid())
 }
 
 impl Switched {

@@ -1,7 +1,7 @@
 //! `apply`: hints on the files that exist now.
 
 use shelflife_layout::Layout;
-use shelflife_report::count;
+use shelflife_report::{count, plain};
 use shelflife_run::load_policy;
 use shelflife_sweep::{Tally, Territory, Wish, sweep};
 
@@ -30,7 +30,8 @@ pub fn run(args: &ApplyArgs) -> Result<Done, Failure> {
     if args.json {
         return Ok(Done::json(&tally)?.with_code(code));
     }
-    let text = format!("{}: {}\n", territory.base().display(), in_words(&tally));
+    let folder = territory.base().to_string_lossy();
+    let text = format!("{}: {}\n", plain(&folder), in_words(&tally));
     Ok(Done::text(text).with_code(code))
 }
 

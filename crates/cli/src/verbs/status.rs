@@ -92,7 +92,8 @@ fn in_words(status: &RunStatus) -> String {
 }
 
 fn server_in_words(server: &ServerStatus) -> String {
-    let folder = server.folder.display();
+    let folder = server.folder.to_string_lossy();
+    let folder = plain(&folder);
     let Some(postmaster) = &server.postmaster else {
         return format!("  {folder}: no server runs there\n");
     };

@@ -5,7 +5,7 @@ use std::time::Instant;
 use anyhow::anyhow;
 use serde_json::json;
 use shelflife_control::{Registry, Run};
-use shelflife_report::duration;
+use shelflife_report::{duration, plain};
 use shelflife_run::{To, load_policy, switch};
 
 use crate::args::SwitchArgs;
@@ -32,7 +32,8 @@ pub fn run(args: &SwitchArgs) -> Result<Done, Failure> {
         true
     })?;
     drop(progress);
-    let code = switched.swept.iter().map(|s| code_of(&s.tally)).max().unwrap_or(0);
+    let swept = switched.swept.iter().map(|s| code_of(&s.tally)).max().unwrap_or(0);
+    let code = if switched.superseded { NO } else { swept };
     if args.json {
         let value = json!({"run": run.name(), "to": args.to, "switched": switched});
         return Ok(Done::json(&value)?.with_code(code));
@@ -47,8 +48,13 @@ pub fn run(args: &SwitchArgs) -> Result<Done, Failure> {
         switched.generation,
         duration(begun.elapsed())
     );
+    if switched.superseded {
+        text += "but it was switched again meanwhile: the later switch sweeps\n";
+        return Ok(Done::text(text).with_code(code));
+    }
     for swept in &switched.swept {
-        text += &format!("{}: {}\n", swept.folder.display(), in_words(&swept.tally));
+        let folder = swept.folder.to_string_lossy();
+        text += &format!("{}: {}\n", plain(&folder), in_words(&swept.tally));
     }
     if switched.swept.is_empty() {
         text += "no data folder to sweep: files opened from now on follow, others do not\n";

@@ -8,3 +8,4 @@ mod files;
 mod held;
 mod loading;
 mod support;
+mod switch;
