@@ -113,16 +113,18 @@ lose it, and so does everything at a reboot.";
 
 /// `shelflife apply`
 #[derive(Args, Debug)]
-#[command(after_help = APPLY_HELP)]
-#[group(id = "wish", required = true, multiple = false)]
+#[command(
+    after_help = APPLY_HELP,
+    group = clap::ArgGroup::new("wish").args(["policy", "clear"]).required(true),
+)]
 pub struct ApplyArgs {
     /// The data folder (with a policy of layout "paths": any folder)
     pub dir: PathBuf,
     /// A shipped policy or the path of a policy file
-    #[arg(long, group = "wish", value_name = "POLICY")]
+    #[arg(long, value_name = "POLICY")]
     pub policy: Option<String>,
     /// Take all hints away
-    #[arg(long, group = "wish")]
+    #[arg(long)]
     pub clear: bool,
     /// Machine-readable
     #[arg(long)]

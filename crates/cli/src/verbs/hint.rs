@@ -39,7 +39,7 @@ pub fn run(args: &HintArgs) -> Result<Done, Failure> {
         let path = answer.path.to_string_lossy();
         match &answer.hint {
             Ok(hint) => {
-                table.row([hint.to_string(), path.into_owned()]);
+                table.row([hint.to_string(), plain(&path).into_owned()]);
             }
             Err(e) => notes += &format!("shelflife: {}: {}\n", plain(&path), chain(e)),
         }

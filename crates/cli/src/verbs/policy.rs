@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::json;
 use shelflife_policy::{Explanation, Policy, check_text, shipped};
-use shelflife_report::Table;
+use shelflife_report::{Table, plain};
 use shelflife_run::{load_policy, policy_text};
 
 use crate::args::{PolicyAction, PolicyArgs};
@@ -134,7 +134,7 @@ fn explain(
         table.row([
             lifetime(&it),
             it.class.to_string(),
-            path.to_string_lossy().into_owned(),
+            plain(&path.to_string_lossy()).into_owned(),
             it.reason.clone(),
         ]);
         rows.push(json!({"path": path.to_string_lossy(), "explanation": it}));
