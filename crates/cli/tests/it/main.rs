@@ -4,8 +4,12 @@
 //! A test that needs root or a server and has none prints `skipped: NAME: reason` on standard
 //! error, which is counted by `make test`. Hints are read by an `fcntl` of these tests' own.
 
+mod bad_input;
+mod command;
 mod files;
 mod held;
 mod loading;
+mod outside;
+mod recovery;
 mod support;
 mod switch;
