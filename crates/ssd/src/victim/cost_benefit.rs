@@ -1,0 +1,26 @@
+//! Cost-benefit: the largest (1 − u)·age / (1 + u), u the valid ratio (Rosenblum and Ousterhout, "The
+//! design and implementation of a log-structured file system", SOSP '91, §3.6).
+//!
+//! Invariant: age is counted in host pages written to flash since the RU was closed. No tables are
+//! kept: every closed RU is looked at, which is what the rule costs a simulation.
+
+use super::{VictimRule, View};
+
+pub(super) struct CostBenefit;
+
+impl VictimRule for CostBenefit {
+    fn pick(&mut self, view: &View<'_>) -> Option<u32> {
+        let mut best = None;
+        let mut most = 0.0_f64;
+        for (ru, valid) in view.closed() {
+            let size = view.layout.size(ru);
+            let age = view.now - view.closed_at[ru as usize] + 1;
+            let worth = f64::from(size - valid) * age as f64 / f64::from(size + valid);
+            if worth > most {
+                most = worth;
+                best = Some(ru);
+            }
+        }
+        best
+    }
+}
