@@ -116,7 +116,8 @@ pub fn analyse(data: &Data) -> Result<Analysis, StatsError> {
             let shared = data.arms.iter().filter(|other| *other == name).count() > 1;
             let shown = if shared { format!("{name} (arm {arm})") } else { name.clone() };
             let fit = fit_pairs(pairs);
-            let power = fit.as_ref().and_then(|fit| plan_power(fit, total));
+            let missing = data.blocks.len() - pairs.len();
+            let power = fit.as_ref().and_then(|fit| plan_power(fit, missing, total));
             let facts = Facts {
                 name: &shown,
                 base,
@@ -138,7 +139,7 @@ pub fn analyse(data: &Data) -> Result<Analysis, StatsError> {
                 base: base.clone(),
                 same_policy: facts.same_policy,
                 blocks: facts.blocks,
-                blocks_missing: data.blocks.len() - facts.blocks,
+                blocks_missing: missing,
                 estimate: facts.estimate,
                 p,
                 smallest_p: smallest_p(facts.blocks),

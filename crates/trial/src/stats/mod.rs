@@ -61,7 +61,7 @@ pub use outlier::{MODIFIED_Z_LIMIT, OutlierBlock, OutlierRound, modified_z_score
 pub use permutation::{EXACT_UP_TO, MONTE_CARLO_FLIPS, PValue, holm, sign_flip, smallest_p};
 pub use plan::{Plan, Slot};
 pub use power::{PLANNED_EFFECT_PERCENT, Power, TARGET_POWER, fewest_blocks, plan_power};
-pub use student::{noncentral_t_cdf, noncentral_t_quantile, t_cdf, t_quantile};
+pub use student::{NoncentralT, t_cdf, t_quantile};
 pub use summary::{ArmSummary, median};
 pub use verdict::{LEVEL, Verdict};
 

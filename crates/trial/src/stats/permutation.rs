@@ -22,8 +22,8 @@ use super::random::{Purpose, generator};
 pub const EXACT_UP_TO: usize = 16;
 
 /// Random sign patterns above that; the standard error of a p-value of 0.05 is
-/// then 0.001.
-pub const MONTE_CARLO_FLIPS: u32 = 49_999;
+/// then 0.0015.
+pub const MONTE_CARLO_FLIPS: u32 = 19_999;
 
 /// Two statistics closer than this (relatively) count as equal, so that ties of
 /// the data are ties in spite of rounding.
@@ -51,23 +51,20 @@ pub fn sign_flip(pairs: &[Pair], seed: u64, arm: usize) -> Option<PValue> {
         return None;
     }
     let test = FlipTest::new(pairs);
-    let observed = test.explained(&test.signs_kept()) * (1.0 - TIE);
+    let mut flips = vec![0; pairs.len().div_ceil(64)];
+    let observed = test.explained(&flips) * (1.0 - TIE);
     let n = pairs.len();
     let exact = n <= EXACT_UP_TO;
     let value = if exact {
         // A pattern and its opposite give the same |t|: the last sign stays.
-        let patterns = 1_u32 << (n - 1);
-        let as_far =
-            (0..patterns).filter(|&flips| test.explained(&flips.to_le_bytes()) >= observed);
-        as_far.count() as f64 / f64::from(patterns)
+        let patterns = 1_u64 << (n - 1);
+        let as_far = (0..patterns).filter(|&flips| test.explained(&[flips]) >= observed);
+        as_far.count() as f64 / patterns as f64
     } else {
         let mut random = generator(seed, Purpose::Flips(arm));
-        let mut flips = test.signs_kept();
         let mut as_far = 0_u32;
         for _ in 0..MONTE_CARLO_FLIPS {
-            for chunk in flips.chunks_mut(8) {
-                chunk.copy_from_slice(&random.next_u64().to_le_bytes()[..chunk.len()]);
-            }
+            flips.fill_with(|| random.next_u64());
             as_far += u32::from(test.explained(&flips) >= observed);
         }
         f64::from(as_far + 1) / f64::from(MONTE_CARLO_FLIPS + 1)
@@ -149,19 +146,18 @@ impl FlipTest {
         Self { tables, square, sum_xx, effective_n: n - ratio * sum_x }
     }
 
-    /// The pattern that flips nothing: one bit a pair, eight pairs a byte.
-    fn signs_kept(&self) -> Vec<u8> {
-        vec![0; self.tables.len()]
-    }
-
     /// The share, from 0 to 1, of the variance (order taken out) that the effect
-    /// explains under a pattern: t² / (t² + df).
-    fn explained(&self, flips: &[u8]) -> f64 {
+    /// explains under a pattern (one bit a pair): t² / (t² + df).
+    fn explained(&self, flips: &[u64]) -> f64 {
         let (mut a, mut b) = (0.0, 0.0);
-        for (table, &pattern) in self.tables.iter().zip(flips) {
-            let (of_a, of_b) = table[usize::from(pattern)];
-            a += of_a;
-            b += of_b;
+        for (tables, &word) in self.tables.chunks(8).zip(flips) {
+            let mut rest = word;
+            for table in tables {
+                let (of_a, of_b) = table[(rest & 0xff) as usize];
+                a += of_a;
+                b += of_b;
+                rest >>= 8;
+            }
         }
         let of_order = if self.sum_xx > 0.0 { b * b / self.sum_xx } else { 0.0 };
         let rest = self.square - of_order;

@@ -164,8 +164,8 @@ mod tests {
         assert_eq!(order(3, 4, 2026), FROZEN_THREE);
     }
 
-    const FROZEN_TWO: [usize; 8] = [0, 1, 0, 1, 1, 1, 0, 0];
-    const FROZEN_THREE: [[usize; 3]; 4] = [[0, 1, 2], [2, 1, 0], [2, 0, 1], [1, 2, 0]];
+    const FROZEN_TWO: [usize; 8] = [1, 1, 1, 0, 0, 1, 0, 0];
+    const FROZEN_THREE: [[usize; 3]; 4] = [[1, 0, 2], [0, 1, 2], [2, 1, 0], [0, 2, 1]];
 
     #[test]
     fn seeds_differ_and_slots_number_the_rounds() {

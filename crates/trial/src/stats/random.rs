@@ -7,7 +7,7 @@
 use rand_pcg::Pcg64;
 use rand_pcg::rand_core::Rng;
 
-/// What a stream of random numbers is for; each purpose has its own stream.
+/// What random numbers are for; each purpose has its own sequence.
 #[derive(Clone, Copy)]
 pub(super) enum Purpose {
     /// The order of rounds.
@@ -18,15 +18,16 @@ pub(super) enum Purpose {
 
 /// A generator for one purpose under one seed.
 pub(super) fn generator(seed: u64, purpose: Purpose) -> Pcg64 {
-    let stream = match purpose {
+    let purpose = match purpose {
         Purpose::Plan => 0,
-        Purpose::Flips(arm) => 1 + arm as u128,
+        Purpose::Flips(arm) => 1 + arm as u64,
     };
-    // Neighbouring seeds must not give neighbouring states: one round of
-    // SplitMix64 (Steele, Lea & Flood 2014) on each half.
-    let high = split_mix(seed);
+    // Two PCG sequences from near states or near increments resemble each
+    // other, so seed and purpose are mixed into the state by SplitMix64
+    // (Steele, Lea & Flood 2014), and the increment is always the same.
+    let high = split_mix(split_mix(seed) ^ purpose);
     let low = split_mix(high);
-    Pcg64::new(u128::from(high) << 64 | u128::from(low), stream)
+    Pcg64::new(u128::from(high) << 64 | u128::from(low), 0)
 }
 
 fn split_mix(state: u64) -> u64 {
