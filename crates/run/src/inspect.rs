@@ -135,7 +135,7 @@ pub(crate) fn has_started_a_server(run: &Run) -> bool {
 }
 
 fn postmaster_of(folder: &Path) -> Option<u32> {
-    let text = fs::read_to_string(folder.join("postmaster.pid")).ok()?;
+    let text = shelflife_sweep::read_small(&folder.join("postmaster.pid")).ok()?;
     let pid = text.lines().next()?.trim().parse().ok()?;
     works_in(pid, folder).then_some(pid)
 }

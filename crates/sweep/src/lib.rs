@@ -12,6 +12,7 @@
 
 mod descriptors;
 mod raw;
+mod small;
 mod territory;
 mod tree;
 
@@ -24,6 +25,7 @@ use shelflife_lifetime::Lifetime;
 
 pub use descriptors::{OpenFile, open_for_writing, processes_in};
 pub use raw::{Action, Answer, RawError, raw};
+pub use small::read_small;
 pub use territory::{Error, Root, Territory};
 
 /// A sweep ends after so many passes, changed or not: then something works against it.

@@ -11,6 +11,8 @@ use std::path::{Path, PathBuf};
 
 use shelflife_layout::path::below;
 
+use crate::small::read_small;
+
 /// Why a folder cannot be swept.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -64,7 +66,7 @@ impl Territory {
     /// [`Error`].
     pub fn data_folder(path: &Path) -> Result<Territory, Error> {
         let mut territory = Territory::folder(path)?;
-        let version = fs::read_to_string(territory.base.join("PG_VERSION"))
+        let version = read_small(&territory.base.join("PG_VERSION"))
             .map_err(|_| Error::NotADataFolder { path: territory.base.clone() })?;
         territory.version_prefix = Some(format!("PG_{}_", version.trim()));
         let mut links = vec![PathBuf::from("pg_wal")];
@@ -74,9 +76,11 @@ impl Territory {
         }
         for called in links {
             let at = territory.base.join(&called);
-            // A link that leads nowhere (a tablespace being dropped) is no root.
+            // A link that leads nowhere (a tablespace being dropped) is no root, nor is one that
+            // leads to a data folder: that would be another server's.
             if fs::symlink_metadata(&at).is_ok_and(|m| m.is_symlink())
                 && let Ok(path) = fs::canonicalize(&at)
+                && !path.join("PG_VERSION").exists()
             {
                 territory.roots.push(Root { path, called });
             }

@@ -1,7 +1,9 @@
 //! The tree below the roots.
 //!
 //! Invariant: every step down is an `openat` of one name with `O_NOFOLLOW` from a descriptor of
-//! the folder above, so that no rename or link can lead out.
+//! the folder above, so that no rename or link can lead out. The links `pg_wal` and `pg_tblspc/*`
+//! are the server's user's to set, who may lead root anywhere: behind them only what a server keeps
+//! there is entered, and a file is looked at before it is opened.
 
 use std::ffi::CStr;
 use std::mem::MaybeUninit;
@@ -14,7 +16,7 @@ use rustix::io::Errno;
 use crate::territory::{Error, Root, Territory};
 use crate::{Place, Tally, refuse};
 
-/// Folders nested deeper than this are not a database's.
+/// Folders nested deeper than this are not a database's; they are counted as refused.
 const MAX_DEPTH: usize = 64;
 /// `progress` is asked once for so many files.
 const ASK_EVERY: u64 = 1024;
@@ -52,10 +54,29 @@ enum Top {
     All,
     /// The location of a tablespace may serve several servers, each with a folder of its own.
     OwnVersion,
+    /// A WAL folder that lies elsewhere.
+    Wal,
 }
 
 fn top_filter(root: &Root) -> Top {
-    if root.called.starts_with("pg_tblspc") { Top::OwnVersion } else { Top::All }
+    if root.called.starts_with("pg_tblspc") {
+        Top::OwnVersion
+    } else if root.called.as_os_str().is_empty() {
+        Top::All
+    } else {
+        Top::Wal
+    }
+}
+
+/// The folders in `pg_wal`, up to version 19.
+fn is_in_wal(name: &[u8]) -> bool {
+    matches!(name, b"archive_status" | b"summaries")
+}
+
+/// Whether `path` from the data folder is `pg_tblspc/OID`: one inside it (in place) is entered as it
+/// stands, by no link.
+fn is_tablespace(path: &[u8]) -> bool {
+    path.strip_prefix(b"pg_tblspc/").is_some_and(|name| !name.contains(&b'/'))
 }
 
 struct Walk<'a, V, P> {
@@ -103,13 +124,13 @@ where
             }
             self.path.extend_from_slice(bytes);
             let goes_on = match kind {
-                FileType::Directory if depth < MAX_DEPTH => {
-                    // A tablespace inside the data folder (in place) is entered as it stands.
-                    let top = if depth == 1 && self.path.starts_with(b"pg_tblspc/") {
-                        Top::OwnVersion
-                    } else {
-                        Top::All
-                    };
+                FileType::Directory if top == Top::Wal && !is_in_wal(bytes) => true,
+                FileType::Directory if depth >= MAX_DEPTH => {
+                    refuse(self.tally, Errno::NAMETOOLONG);
+                    true
+                }
+                FileType::Directory => {
+                    let top = if is_tablespace(&self.path) { Top::OwnVersion } else { Top::All };
                     match self.open(dir, name, OFlags::DIRECTORY) {
                         Some(below) => self.folder(&below, depth + 1, top),
                         None => true,
@@ -127,6 +148,13 @@ where
     }
 
     fn file(&mut self, dir: &OwnedFd, name: &CStr) -> bool {
+        match statat(dir, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(stat) if stat.st_uid != self.territory.owner() => {
+                self.tally.foreign += 1;
+                return true;
+            }
+            _ => {}
+        }
         let Some(file) = self.open(dir, name, OFlags::NONBLOCK | OFlags::NOATIME) else {
             return true;
         };
@@ -149,16 +177,6 @@ where
         match openat(dir, name, flags, Mode::empty()) {
             Ok(file) => Some(file),
             Err(Errno::NOENT | Errno::LOOP | Errno::NOTDIR) => None,
-            // O_NOATIME is for the owner; to others the file is foreign.
-            Err(Errno::PERM) if more.contains(OFlags::NOATIME) => {
-                let stat = statat(dir, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
-                if stat.st_uid == self.territory.owner() {
-                    refuse(self.tally, Errno::PERM);
-                } else {
-                    self.tally.foreign += 1;
-                }
-                None
-            }
             Err(errno) => {
                 refuse(self.tally, errno);
                 None
