@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 use shelflife_lifetime::Lifetime;
 
 /// Exit codes, as every verb has them.
@@ -38,6 +38,8 @@ pub enum Verb {
     Hint(HintArgs),
     /// List, show, check and explain policies
     Policy(PolicyArgs),
+    /// Compare policies on a real server, in paired rounds
+    Trial(TrialArgs),
 }
 
 const RUN_HELP: &str = "\
@@ -247,4 +249,109 @@ pub enum PolicyAction {
         #[arg(long)]
         json: bool,
     },
+}
+
+const TRIAL_HELP: &str = "\
+Examples:
+  shelflife trial --preset quick --policies off,temp-vs-rest,wal-first
+  shelflife trial --policies off,wal-first --dir /srv/trial --scale 200 --rounds 12
+  shelflife trial --policies off,off                          A/A: does the method see what is not there?
+  shelflife trial --policies off,wal-first --rate 500         latency at a rate that the server can keep
+  shelflife trial --policies off,wal-first --dsn 'host=/run/postgresql user=postgres' --own-database sl
+  shelflife trial --resume /srv/trial
+
+In each block every arm runs once, in random order; arms are compared with the first one, block by
+block. The results stay in the folder: docs/trial.md describes them.
+
+Exit codes: 0 done, 1 rounds failed, 2 wrong use or input, 3 not possible here, 130 interrupted.";
+
+/// A set of defaults.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
+pub enum PresetArg {
+    /// Eight blocks of two-minute rounds on 0.75 GB
+    Standard,
+    /// At most a minute of load: an interval, never a verdict
+    Quick,
+    /// pgbench -s 200 -i, pgbench -T 600 -c 2 -j 2, max_wal_size 4 GB
+    Classic,
+}
+
+/// `shelflife trial`
+#[derive(Args, Debug)]
+#[command(after_help = TRIAL_HELP)]
+pub struct TrialArgs {
+    /// The arms, the first being the base: off, shipped policies, paths of policy files
+    #[arg(
+        long,
+        value_delimiter = ',',
+        default_value = "off,temp-vs-rest",
+        value_name = "ARM,ARM…"
+    )]
+    pub policies: Vec<String>,
+    /// Defaults for all that follows
+    #[arg(long, value_enum, default_value = "standard")]
+    pub preset: PresetArg,
+    /// Folder for the cluster and the results, on the drive that is meant (default: a new one in
+    /// /var/tmp)
+    #[arg(long, value_name = "DIR")]
+    pub dir: Option<PathBuf>,
+    /// A running server instead of a cluster of its own: it must be under the hook, and local
+    #[arg(long, requires = "own_database", value_name = "CONNINFO")]
+    pub dsn: Option<String>,
+    /// The database that the trial makes on the running server, and drops
+    #[arg(long, requires = "dsn", value_name = "NAME")]
+    pub own_database: Option<String>,
+    /// Blocks: each arm runs once in each
+    #[arg(long, value_name = "N")]
+    pub rounds: Option<usize>,
+    /// Length of a round
+    #[arg(long, value_name = "S")]
+    pub seconds: Option<u32>,
+    /// pgbench's scale, 15 MB each
+    #[arg(long, value_name = "N")]
+    pub scale: Option<u32>,
+    /// Connections
+    #[arg(long, value_name = "N")]
+    pub clients: Option<u32>,
+    /// Threads of pgbench
+    #[arg(long, value_name = "N")]
+    pub jobs: Option<u32>,
+    /// Transactions to start per second; compares the mean latency instead of tps
+    #[arg(long, value_name = "TPS")]
+    pub rate: Option<f64>,
+    /// A pgbench script and its weight, instead of tpcb-like; may be repeated
+    #[arg(long, value_name = "FILE[@W]")]
+    pub script: Vec<String>,
+    /// A setting of the trial's own server; may be repeated
+    #[arg(long, value_name = "NAME=VALUE", value_parser = crate::verbs::trial::parse_setting)]
+    pub set: Vec<(String, String)>,
+    /// Seed of the order and of pgbench, to repeat a trial
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+    /// Where PostgreSQL's programs are
+    #[arg(long, value_name = "DIR")]
+    pub pg_bindir: Option<PathBuf>,
+    /// Who runs the server, if started by root (default: postgres)
+    #[arg(long, value_name = "USER")]
+    pub user: Option<String>,
+    /// Go on without asking how much will be written
+    #[arg(short, long)]
+    pub yes: bool,
+    /// Keep the cluster, stopped
+    #[arg(long)]
+    pub keep: bool,
+    /// Go on with the trial in this folder, as it was planned
+    #[arg(
+        long,
+        value_name = "DIR",
+        conflicts_with_all = ["policies", "preset", "dir", "rounds", "seconds", "scale", "clients",
+            "jobs", "rate", "script", "set", "seed", "read"]
+    )]
+    pub resume: Option<PathBuf>,
+    /// Only show what these results say: a file, or a trial's folder
+    #[arg(long, value_name = "RESULTS", conflicts_with_all = ["dsn", "keep", "yes"])]
+    pub read: Option<PathBuf>,
+    /// Machine-readable
+    #[arg(long)]
+    pub json: bool,
 }

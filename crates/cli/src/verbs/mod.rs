@@ -6,3 +6,4 @@ pub mod policy;
 pub mod run;
 pub mod status;
 pub mod switch;
+pub mod trial;

@@ -8,6 +8,7 @@ mod bad_input;
 mod command;
 mod files;
 mod held;
+mod hostile;
 mod loading;
 mod outside;
 mod recovery;

@@ -1,0 +1,361 @@
+//! `trial`: policies compared on a real server.
+
+use std::io::{BufRead, IsTerminal, Write};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+use anyhow::anyhow;
+use indicatif::{ProgressBar, ProgressStyle};
+use serde_json::json;
+use shelflife_control::Registry;
+use shelflife_postgres::{Cancel, Dsn};
+use shelflife_report::{Table, bytes, count, duration, figure, percent, plain};
+use shelflife_run::Hook;
+use shelflife_trial::machine::Mount;
+use shelflife_trial::record::{Header, Round};
+use shelflife_trial::{
+    ArmFigures, Error, Estimate, Observer, Options, Outcome, Phase, Place, Preset, Progress,
+    Results, Spec, Wishes, idea, resume,
+};
+
+use crate::args::{PresetArg, TrialArgs};
+use crate::done::{Done, Failure, NO, NOT_HERE};
+
+/// As a shell has it for a program that SIGINT ended.
+const INTERRUPTED: u8 = 130;
+
+pub fn run(args: &TrialArgs) -> Result<Done, Failure> {
+    if let Some(path) = &args.read {
+        let results = Results::read(path).map_err(failure)?;
+        let outcome = results.outcome().map_err(failure)?;
+        return shown(args, &results, &outcome);
+    }
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+        signal_hook::flag::register(signal, Arc::clone(&stop))?;
+    }
+    let mut options = Options {
+        dir: PathBuf::new(),
+        place: place(args)?,
+        bindir: args.pg_bindir.clone(),
+        keep: args.keep,
+        cancel: Cancel::new(stop),
+    };
+    let mut watcher = Watcher::new(args);
+    let done = if let Some(dir) = &args.resume {
+        options.dir.clone_from(dir);
+        resume(&options, &mut watcher)
+    } else {
+        let spec = Spec::new(&wishes(args)).map_err(failure)?;
+        options.dir = folder(args)?;
+        shelflife_trial::run(&spec, &options, &mut watcher)
+    };
+    watcher.bar.finish_and_clear();
+    match done {
+        Ok(outcome) => {
+            let results = Results::read(&options.dir).map_err(failure)?;
+            shown(args, &results, &outcome)
+        }
+        Err(error) => Err(after(&options, failure(error))),
+    }
+}
+
+/// What there is after an early end.
+fn after(options: &Options, failure: Failure) -> Failure {
+    let Ok(results) = Results::read(&options.dir) else { return failure };
+    let code = failure.code;
+    let error = failure.error.context(format!(
+        "the trial ended early; its rounds are in {}, and `shelflife trial --resume {}` goes on",
+        results.path.display(),
+        options.dir.display()
+    ));
+    Failure { code, error }
+}
+
+fn failure(error: Error) -> Failure {
+    use shelflife_postgres::Error as Server;
+    let code = match &error {
+        error if error.is_interrupted() => INTERRUPTED,
+        Error::RoundsFail { .. } => NO,
+        Error::HintsRefused { .. }
+        | Error::NotUnderHook { .. }
+        | Error::Postgres(
+            Server::ProgramsNotFound { .. }
+            | Server::ProgramMissing { .. }
+            | Server::NotRoot { .. }
+            | Server::UnsupportedVersion { .. },
+        ) => NOT_HERE,
+        _ => return error.into(),
+    };
+    Failure { code, error: error.into() }
+}
+
+fn wishes(args: &TrialArgs) -> Wishes {
+    Wishes {
+        preset: match args.preset {
+            PresetArg::Standard => Preset::Standard,
+            PresetArg::Quick => Preset::Quick,
+            PresetArg::Classic => Preset::Classic,
+        },
+        policies: args.policies.clone(),
+        scale: args.scale,
+        clients: args.clients,
+        jobs: args.jobs,
+        seconds: args.seconds,
+        rounds: args.rounds,
+        rate: args.rate,
+        seed: args.seed,
+        scripts: args.script.clone(),
+        settings: args.set.clone(),
+    }
+}
+
+fn place(args: &TrialArgs) -> Result<Place, Failure> {
+    match (&args.dsn, &args.own_database) {
+        (Some(dsn), Some(database)) => Ok(Place::Running {
+            dsn: Dsn::parse(dsn)?.into(),
+            database: database.clone(),
+            registry: Registry::from_environment()?,
+        }),
+        _ => Ok(Place::Own { hook: Hook::find()?, user: args.user.clone() }),
+    }
+}
+
+/// The folder that was named, or a new one on a real disk that any user can reach.
+fn folder(args: &TrialArgs) -> Result<PathBuf, Failure> {
+    use std::os::unix::fs::PermissionsExt;
+    if let Some(dir) = &args.dir {
+        return Ok(dir.clone());
+    }
+    let made = tempfile::Builder::new()
+        .prefix("shelflife-trial-")
+        .permissions(std::fs::Permissions::from_mode(0o755))
+        .tempdir_in("/var/tmp")?;
+    // The trial itself makes it, and removes it again if nothing comes of it.
+    let path = made.path().to_owned();
+    made.close()?;
+    Ok(path)
+}
+
+fn shown(args: &TrialArgs, results: &Results, outcome: &Outcome) -> Result<Done, Failure> {
+    if args.json {
+        return Done::json(&json!({
+            "outcome": outcome,
+            "results": results.path,
+            "spec": results.header.spec,
+            "machine": results.header.machine,
+            "server": results.header.server,
+        }));
+    }
+    let mut text = format!("{}\n\n{}\n", plain(&outcome.answer), table(outcome));
+    if !outcome.notes.is_empty() {
+        text.push('\n');
+        for note in &outcome.notes {
+            text += &format!("- {}\n", plain(&note.replace('\n', " ")));
+        }
+    }
+    text += &format!("\n{}\n", setting(&results.header));
+    if results.header.spec.preset == Preset::Classic {
+        text += &format!("\n{}\n", aims(&results.header));
+    }
+    text += &format!("results: {}\n", results.path.display());
+    Ok(Done::text(text))
+}
+
+fn table(outcome: &Outcome) -> Table {
+    let heads = [
+        "arm",
+        "rounds",
+        "tps",
+        "mean ms",
+        "p95 ms",
+        "p99 ms",
+        "WAL/tx",
+        "temp/tx",
+        "HOT",
+        "against the first",
+        "95 % interval",
+        "p",
+    ];
+    let mut table = Table::new(heads).right(1..heads.len());
+    for (at, arm) in outcome.arms.iter().enumerate() {
+        let comparison = outcome
+            .analysis
+            .as_ref()
+            .and_then(|analysis| analysis.comparisons.iter().find(|c| c.arm == at));
+        let estimate = comparison.and_then(|c| c.estimate);
+        let interval = estimate.and_then(|e| e.interval).map(|interval| {
+            format!("{} … {}", percent(interval.low_percent), percent(interval.high_percent))
+        });
+        let quick = outcome.analysis.as_ref().is_none_or(|analysis| analysis.quick);
+        let p = comparison.and_then(|c| c.p).filter(|_| !quick);
+        let mut row = figures(arm);
+        row.extend([
+            estimate.map_or_else(String::new, |e| percent(e.percent)),
+            interval.unwrap_or_default(),
+            p.map_or_else(String::new, |p| figure(p.holm)),
+        ]);
+        table.row(row);
+    }
+    table
+}
+
+fn figures(arm: &ArmFigures) -> Vec<String> {
+    let shown = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), figure);
+    let amount = |value: Option<f64>| {
+        value.map_or_else(|| "-".to_owned(), |value| bytes(value.round() as u64))
+    };
+    vec![
+        arm.label.clone(),
+        count(arm.rounds as u64),
+        shown(arm.tps),
+        shown(arm.latency_ms),
+        shown(arm.p95_ms),
+        shown(arm.p99_ms),
+        amount(arm.wal_per_transaction),
+        amount(arm.temp_per_transaction),
+        arm.hot_share.map_or_else(|| "-".to_owned(), |share| format!("{:.0} %", share * 100.0)),
+    ]
+}
+
+/// The line that says on what this was measured.
+fn setting(header: &Header) -> String {
+    let (spec, machine, server) = (&header.spec, &header.machine, &header.server);
+    let load = match spec.rate {
+        Some(rate) => format!("{} tps wanted", figure(rate)),
+        None => "as fast as it can".to_owned(),
+    };
+    let settings = server.settings.iter().map(|s| format!("{}={}", s.name, s.value));
+    format!(
+        "PostgreSQL {} on {} ({}), kernel {}, {} processors; pgbench scale {}, {} clients, {}, \
+         {} blocks of {} s rounds, seed {}\nsettings: {}",
+        server.version,
+        machine.storage.device,
+        machine.storage.file_system,
+        machine.kernel,
+        machine.cores,
+        spec.scale,
+        spec.clients,
+        load,
+        spec.blocks,
+        spec.seconds,
+        spec.seed,
+        settings.collect::<Vec<_>>().join(" ")
+    )
+}
+
+/// What the original idea aims at, in this server version.
+fn aims(header: &Header) -> String {
+    let mut table = Table::new(["file", "class", "in this version", "note"]).width(100);
+    for aim in idea::aims(header.server.major) {
+        let exists = if aim.exists { "yes" } else { "no" };
+        table.row([aim.path, aim.class, exists, aim.note]);
+    }
+    format!("what the original idea aims at, in PostgreSQL {}:\n{table}\n", header.server.version)
+}
+
+/// Progress on standard error, on a terminal; warnings and the question before the first byte.
+struct Watcher {
+    bar: ProgressBar,
+    yes: bool,
+    json: bool,
+    shown: Instant,
+    classic: bool,
+}
+
+impl Watcher {
+    fn new(args: &TrialArgs) -> Watcher {
+        // Hidden by itself where standard error is no terminal.
+        let bar = ProgressBar::new(1000);
+        let style = ProgressStyle::with_template("{bar:24} {msg}");
+        bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+        Watcher {
+            bar,
+            yes: args.yes,
+            json: args.json,
+            shown: Instant::now(),
+            classic: args.preset == PresetArg::Classic,
+        }
+    }
+
+    fn say(&self, text: &str) {
+        self.bar.suspend(|| {
+            let _ = writeln!(std::io::stderr(), "{text}");
+        });
+    }
+}
+
+impl Observer for Watcher {
+    fn confirm(&mut self, estimate: &Estimate, storage: &Mount, free: u64) -> bool {
+        self.say(&format!(
+            "about {} will be written to {} ({}, {} free): loading {}, then at most {}",
+            bytes(estimate.total_bytes()),
+            plain(&storage.device),
+            plain(&storage.file_system),
+            bytes(free),
+            bytes(estimate.load_bytes),
+            plain(&estimate.basis)
+        ));
+        if self.yes || estimate.is_small() {
+            return true;
+        }
+        let input = std::io::stdin();
+        if !input.is_terminal() || !std::io::stderr().is_terminal() {
+            return false;
+        }
+        let mut answer = String::new();
+        self.bar.suspend(|| {
+            let _ = write!(std::io::stderr(), "go on? [y/N] ");
+            let _ = input.lock().read_line(&mut answer);
+        });
+        matches!(answer.trim(), "y" | "Y" | "yes")
+    }
+
+    fn progress(&mut self, progress: &Progress<'_>) {
+        let between = Duration::from_millis(100);
+        if progress.share.is_some() && self.shown.elapsed() < between {
+            return;
+        }
+        self.shown = Instant::now();
+        let mut message = progress.phase.to_string();
+        let mut share = progress.share.unwrap_or(0.0);
+        if let Some((number, arm)) = progress.round {
+            let step = match progress.phase {
+                Phase::WarmingUp | Phase::Measuring => share,
+                _ => 0.0,
+            };
+            share = ((number - 1) as f64 + step) / progress.rounds.max(1) as f64;
+            message = format!("round {number} of {}, {arm}: {message}", progress.rounds);
+        }
+        if let Some(left) = progress.left {
+            message += &format!(", about {} left", duration(Duration::from_secs(left.as_secs())));
+        }
+        self.bar.set_position((share.clamp(0.0, 1.0) * 1000.0) as u64);
+        self.bar.set_message(message);
+    }
+
+    fn warn(&mut self, text: &str) {
+        self.say(&format!("shelflife: {}", plain(&text.replace('\n', " "))));
+    }
+
+    fn begins(&mut self, header: &Header) {
+        if self.classic && !self.json {
+            self.say(&aims(header));
+        }
+    }
+
+    fn round(&mut self, round: &Round) {
+        if let Some(failed) = &round.failed {
+            self.warn(&format!("round {} ({}) failed: {failed}", round.position + 1, round.label));
+        }
+    }
+}
+
+/// Reads `NAME=VALUE`.
+pub fn parse_setting(text: &str) -> Result<(String, String), anyhow::Error> {
+    let (name, value) =
+        text.split_once('=').ok_or_else(|| anyhow!("a setting is NAME=VALUE, not {text:?}"))?;
+    Ok((name.trim().to_owned(), value.trim().to_owned()))
+}
