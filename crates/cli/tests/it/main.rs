@@ -6,6 +6,7 @@
 
 mod bad_input;
 mod command;
+mod debian;
 mod files;
 mod held;
 mod hostile;

@@ -172,3 +172,48 @@ fn the_hooks_counters_do_not_matter_to_a_switch() {
     said(&mut place.as_user(["switch", "on"])).expect(0);
     assert_eq!(hint(&cluster.data().path().join("global/pg_control")).unwrap(), EXTREME);
 }
+
+#[test]
+fn a_switch_reaches_tablespaces_and_a_moved_wal_folder() {
+    let name = "a_switch_reaches_tablespaces_and_a_moved_wal_folder";
+    let Some(place) = Place::new(name, Need::Server) else { return };
+    let (wal, space) = (place.path("user/wal"), place.user_folder("space"));
+    let cluster = place.cluster("c", |options| {
+        options.initdb_args.push(format!("--waldir={}", wal.display()).into());
+    });
+    place.start(&cluster, &["--policy", "temp-vs-rest"]);
+    let mut session = session(&cluster);
+    let sql = format!("CREATE TABLESPACE outside LOCATION '{}'", space.display());
+    session.batch(&sql).unwrap();
+    session.batch("CREATE TABLE a TABLESPACE outside AS SELECT 1 AS a").unwrap();
+    let mut folders = vec![cluster.data().path().to_owned(), wal, space];
+    if session.version().major >= 15 {
+        session.batch("SET allow_in_place_tablespaces = on").unwrap();
+        session.batch("CREATE TABLESPACE inplace LOCATION ''").unwrap();
+        session.batch("CREATE TABLE b TABLESPACE inplace AS SELECT 1 AS a").unwrap();
+        let path = session.relation_path("b").unwrap().unwrap();
+        folders.push(cluster.data().path().join(path).parent().unwrap().to_owned());
+    }
+    // A sort in the tablespace whose temporary file stays open.
+    session.batch("SET work_mem = '64kB'; SET temp_tablespaces = outside").unwrap();
+    session
+        .batch(
+            "BEGIN; DECLARE c CURSOR FOR SELECT random() AS r FROM generate_series(1, 20000) \
+             ORDER BY r; FETCH c",
+        )
+        .unwrap();
+    session.batch("SAVEPOINT s; INSERT INTO a SELECT 2").unwrap();
+    for (to, expected) in [("off", not_set as fn(&Path) -> u64), ("on", temp_vs_rest)] {
+        said(&mut place.as_user(["switch", to])).expect(0);
+        for folder in &folders {
+            let wrong: Vec<_> = files_below(folder)
+                .into_iter()
+                .filter(|(path, hint)| *hint != expected(path))
+                .collect();
+            assert!(wrong.is_empty(), "switch {to}: {wrong:#?}");
+            let temp = |path: &Path| path.to_str().unwrap().contains("/pgsql_tmp/");
+            let count = files_below(folder).iter().filter(|(path, _)| !temp(path)).count();
+            assert!(count > 0, "{} has files", folder.display());
+        }
+    }
+}
