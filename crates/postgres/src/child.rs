@@ -16,14 +16,14 @@ use std::time::Duration;
 use rustix::fs::MemfdFlags;
 use rustix::process::Pid;
 use rustix::process::Signal;
-use rustix::process::WaitId;
-use rustix::process::WaitIdOptions;
 
 use crate::cancel::Cancel;
 use crate::error::Error;
 use crate::error::Result;
 use crate::error::last_lines;
 use crate::error::says_disk_full;
+use crate::memory::SharedMemory;
+use crate::procfs::Procfs;
 
 /// How long a cancelled program may take for its own orderly end.
 const GRACE: Duration = Duration::from_secs(3);
@@ -121,17 +121,27 @@ impl Group {
 impl Drop for Group {
     fn drop(&mut self) {
         let Some(mut child) = self.0.take() else { return };
-        if let Some(pid) = Pid::from_raw(child.id().cast_signed()) {
-            // The leader is not reaped before the last signal, so its group id cannot be reused.
-            let _ = rustix::process::kill_process_group(pid, Signal::INT);
-            let ended = Cancel::never().poll(GRACE, || {
-                let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
-                Ok(rustix::process::waitid(WaitId::Pid(pid), options).ok().flatten())
-            });
-            drop(ended);
-            let _ = rustix::process::kill_process_group(pid, Signal::KILL);
-        }
+        let Some(pid) = Pid::from_raw(child.id().cast_signed()) else { return };
+        let proc = Procfs::default();
+        let members = || {
+            let mut all = proc.processes().unwrap_or_default();
+            all.retain(|process| process.group == Pid::as_raw(Some(pid)));
+            all
+        };
+        let never = Cancel::never();
+        let empty = || Ok(members().is_empty().then_some(()));
+        // Only the leader is asked to end, and ends its children in order: an `initdb` whose server got the
+        // signal too would leave shared memory behind.
+        let mut memory = SharedMemory::default();
+        members().iter().for_each(|process| memory.note(&proc, process.pid));
+        let _ = rustix::process::kill_process(pid, Signal::INT);
+        let _ = never.poll(GRACE, empty);
+        members().iter().for_each(|process| memory.note(&proc, process.pid));
+        // The leader is not reaped yet, so that its group's id cannot mean another group.
+        let _ = rustix::process::kill_process_group(pid, Signal::KILL);
         let _ = child.wait();
+        let _ = never.poll(GRACE, empty);
+        memory.remove();
     }
 }
 
@@ -181,7 +191,6 @@ mod tests {
     use std::sync::atomic::Ordering;
 
     use super::*;
-    use crate::procfs::Procfs;
 
     fn shell(script: &str) -> Command {
         let mut command = Command::new("/bin/sh");

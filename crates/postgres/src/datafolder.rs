@@ -49,8 +49,6 @@ pub struct PidFile {
     pub port: Option<u16>,
     /// First folder of its Unix sockets.
     pub socket_folder: Option<PathBuf>,
-    /// Key and id of its System V shared memory, by which a second server is kept out.
-    pub segment: Option<(i32, i32)>,
     /// `starting`, `stopping`, `ready` or `standby`; absent in the first moments of a start.
     pub status: Option<String>,
 }
@@ -62,14 +60,8 @@ impl PidFile {
         let mut rest = lines.skip(2);
         let port = rest.next().and_then(|port| port.parse().ok());
         let socket_folder = rest.next().filter(|folder| !folder.is_empty()).map(PathBuf::from);
-        let segment = rest.nth(1).and_then(|line| {
-            let (key, id) = line.split_once(' ')?;
-            // Printed without sign, as `unsigned long`.
-            let key: u64 = key.parse().ok()?;
-            Some(((key as u32).cast_signed(), id.trim_start().parse().ok()?))
-        });
-        let status = rest.next().filter(|status| !status.is_empty()).map(str::to_owned);
-        Some(PidFile { pid, port, socket_folder, segment, status })
+        let status = rest.nth(2).filter(|status| !status.is_empty()).map(str::to_owned);
+        Some(PidFile { pid, port, socket_folder, status })
     }
 
     /// Whether the server takes connections (a standby: read-only ones).
@@ -356,10 +348,6 @@ mod tests {
         assert_eq!((file.pid, file.port), (4711, Some(5433)));
         assert_eq!(file.socket_folder.as_deref(), Some(Path::new("/tmp")));
         assert!(file.is_ready());
-        assert_eq!(file.segment, Some((5_433_001, 32_769)));
-        // A key above 2^31 is printed with all its sign bits.
-        let big = whole.replace("5433001 ", "18446744073709551615");
-        assert_eq!(PidFile::parse(&big).unwrap().segment, Some((-1, 32_769)));
         // No Unix socket: an empty line.
         let file =
             PidFile::parse("4711\n/data\n17\n5433\n\nlocalhost\n  1  2\nstarting\n").unwrap();

@@ -328,6 +328,11 @@ pub(crate) fn says_disk_full(line: &str) -> bool {
     line.contains("No space left on device") || line.contains("Disk quota exceeded")
 }
 
+/// Whether the file system of `path` has no room left for its users. A log on a full disk cannot say so.
+pub(crate) fn is_disk_full(path: &Path) -> bool {
+    rustix::fs::statvfs(path).is_ok_and(|at| at.f_bavail == 0 && at.f_blocks > 0)
+}
+
 /// The last `count` non-empty lines of `text`.
 pub(crate) fn last_lines(text: &str, count: usize) -> Vec<String> {
     // A carriage return is how progress overwrites its own line.

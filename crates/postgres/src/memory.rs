@@ -4,49 +4,48 @@
 //! (`src/backend/port/sysv_shmem.c`, `src/backend/storage/ipc/dsm.c`). A killed server whose folder is deleted has no next
 //! start; then this module removes them.
 //!
-//! Invariant: only what is the server's own goes: the System V segment that its `postmaster.pid` names, if
-//! nobody is attached any more, and POSIX segments under PostgreSQL's name that its processes had mapped. What
-//! else they had mapped (a preloaded library's memory) is not touched.
+//! Invariant: only segments under PostgreSQL's own kind of name go that a process of this very server had mapped
+//! and nobody has mapped now. Private memory of a preloaded library (System V key 0) is not touched.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use crate::datafolder::PidFile;
 use crate::procfs::Procfs;
 
 /// The shared memory of one server.
 #[derive(Debug, Default)]
 pub(crate) struct SharedMemory {
-    /// System V segment: key and id.
-    segment: Option<(i32, i32)>,
+    /// System V segments: key and id.
+    segments: BTreeSet<(i32, i32)>,
     /// POSIX segments: files in `/dev/shm`.
     files: BTreeSet<PathBuf>,
 }
 
 impl SharedMemory {
-    /// Adds the segment that a pid file names.
-    pub(crate) fn note_pid_file(&mut self, file: &PidFile) {
-        self.segment = file.segment.or(self.segment);
-    }
-
     /// Adds what the process `pid` has mapped.
-    pub(crate) fn note_process(&mut self, proc: &Procfs, pid: i32) {
+    pub(crate) fn note(&mut self, proc: &Procfs, pid: i32) {
         for line in proc.maps(pid).unwrap_or_default().lines() {
             self.note_line(line);
         }
     }
 
-    /// `ADDRESS PERMS OFFSET DEVICE INODE PATH` (proc(5)).
+    /// `ADDRESS PERMS OFFSET DEVICE INODE PATH` (proc(5)); the inode of a System V segment is its id, its
+    /// path `/SYSV` and the key in hexadecimal. PostgreSQL's keys come from inode numbers and are never 0.
     fn note_line(&mut self, line: &str) {
-        let path = line.split_ascii_whitespace().nth(5);
-        if let Some(path) = path.filter(|path| path.starts_with("/dev/shm/PostgreSQL.")) {
+        let mut fields = line.split_ascii_whitespace();
+        let (Some(inode), Some(path)) = (fields.nth(4), fields.next()) else { return };
+        if let Some(key) = path.strip_prefix("/SYSV") {
+            if let (Ok(key @ 1..), Ok(id)) = (u32::from_str_radix(key, 16), inode.parse()) {
+                self.segments.insert((key.cast_signed(), id));
+            }
+        } else if path.starts_with("/dev/shm/PostgreSQL.") {
             self.files.insert(PathBuf::from(path));
         }
     }
 
     /// Removes what is left of the noted segments. Call it when the server's processes are gone.
     pub(crate) fn remove(&mut self) {
-        if let Some((key, id)) = self.segment.take() {
+        for (key, id) in std::mem::take(&mut self.segments) {
             remove_segment(key, id);
         }
         for file in std::mem::take(&mut self.files) {
@@ -81,11 +80,13 @@ mod tests {
             "55e0c0000000-55e0c0100000 r--p 00000000 fe:00 1234 /usr/lib/postgresql/15/bin/postgres",
             "7f2c1a000000-7f2c22800000 rw-s 00000000 00:01 2051 /dev/zero (deleted)",
             "7f2c23a00000-7f2c23a01000 rw-s 00000000 00:01 32769 /SYSV8052e2c1 (deleted)",
+            "7f2c23a00000-7f2c23a01000 rw-s 00000000 00:01 4 /SYSV00000000 (deleted)",
             "7f2c23a01000-7f2c23a02000 rw-s 00000000 00:19 77 /dev/shm/PostgreSQL.2950347138",
             "7ffd00000000-7ffd00001000 rw-p 00000000 00:00 0",
         ] {
             memory.note_line(line);
         }
+        assert_eq!(memory.segments, BTreeSet::from([(0x8052_e2c1_u32.cast_signed(), 32769)]));
         assert_eq!(memory.files, BTreeSet::from(["/dev/shm/PostgreSQL.2950347138".into()]));
     }
 

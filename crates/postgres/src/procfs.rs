@@ -22,6 +22,8 @@ pub struct Process {
     pub pid: i32,
     /// Parent's process id.
     pub parent: i32,
+    /// Process group id.
+    pub group: i32,
     /// Session id; each PostgreSQL backend leads a session of its own.
     pub session: i32,
     /// Start time in clock ticks since boot.
@@ -182,12 +184,14 @@ fn parse_stat(stat: &str) -> Option<Process> {
     let mut fields = rest.split_ascii_whitespace();
     let state = fields.next()?.chars().next()?;
     let parent = fields.next()?.parse().ok()?;
-    let session = fields.nth(1)?.parse().ok()?;
+    let group = fields.next()?.parse().ok()?;
+    let session = fields.next()?.parse().ok()?;
     // Field 22 of the line; session was field 6.
     let started = fields.nth(15)?.parse().ok()?;
     Some(Process {
         pid: pid.trim().parse().ok()?,
         parent,
+        group,
         session,
         started,
         name: name.to_owned(),
@@ -199,11 +203,19 @@ fn parse_stat(stat: &str) -> Option<Process> {
 mod tests {
     use super::*;
 
-    const STAT: &str = "4711 (post) (gres) S 4700 4711 4711 0 -1 4194304 1 2 3 4 5 6 7 8 20 0 1 0 987654 \
+    const STAT: &str = "4711 (post) (gres) S 4700 4709 4711 0 -1 4194304 1 2 3 4 5 6 7 8 20 0 1 0 987654 \
                         228000000 500 18446744073709551615 0 0";
 
     fn process(pid: i32, parent: i32, session: i32) -> Process {
-        Process { pid, parent, session, started: 1, name: "postgres".into(), state: 'S' }
+        Process {
+            pid,
+            parent,
+            group: pid,
+            session,
+            started: 1,
+            name: "postgres".into(),
+            state: 'S',
+        }
     }
 
     #[test]
@@ -211,7 +223,7 @@ mod tests {
         let process = parse_stat(STAT).unwrap();
         assert_eq!(process.name, "post) (gres");
         assert_eq!((process.pid, process.parent, process.session), (4711, 4700, 4711));
-        assert_eq!((process.started, process.state), (987654, 'S'));
+        assert_eq!((process.group, process.started, process.state), (4709, 987654, 'S'));
     }
 
     #[test]

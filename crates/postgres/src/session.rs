@@ -3,6 +3,7 @@
 //! Invariant: no statement outlasts the caller's wish to stop: while one runs, a second thread polls the
 //! flag and sends a cancel request; the call then ends in [`Error::Interrupted`].
 
+use std::path::Path;
 use std::path::PathBuf;
 use std::sync::mpsc;
 use std::sync::mpsc::RecvTimeoutError;
@@ -75,7 +76,7 @@ impl Session {
     /// Connects, waiting 30 s at most.
     ///
     /// # Errors
-    /// [`Error::Connect`]; [`Error::UnsupportedVersion`].
+    /// [`Error::Connect`], [`Error::Timeout`], [`Error::UnsupportedVersion`].
     pub fn connect(dsn: &Dsn, cancel: &Cancel) -> Result<Self> {
         cancel.check()?;
         let target = dsn.to_string();
@@ -84,8 +85,12 @@ impl Session {
         if config.get_connect_timeout().is_none() {
             config.connect_timeout(CONNECT_LIMIT);
         }
-        let connected = config.connect(NoTls);
+        let connected = connect(config, cancel)?;
         let client = connected
+            .ok_or_else(|| Error::Timeout {
+                what: format!("connection to {target}"),
+                limit: CONNECT_LIMIT,
+            })?
             .map_err(|source| Error::Connect { target: target.clone(), source: source.into() })?;
         let version = Version { major: 0, minor: 0 };
         let mut session = Session { client, version, target, cancel: cancel.clone() };
@@ -434,6 +439,21 @@ impl Session {
         }
         Error::Query { what, source: source.into() }
     }
+}
+
+/// Connects in a thread of its own, which the caller need not wait for: a server that hangs accepts the
+/// connection and says nothing. `None` after [`CONNECT_LIMIT`].
+fn connect(
+    config: postgres::Config,
+    cancel: &Cancel,
+) -> Result<Option<Result<Client, postgres::Error>>> {
+    let (send, receive) = mpsc::sync_channel(1);
+    // When nobody receives any more, the late connection is closed by being dropped.
+    let connect = move || drop(send.send(config.connect(NoTls)));
+    std::thread::Builder::new().spawn(connect).map_err(|source| {
+        Error::io("cannot start a thread in", Path::new("this process"), source)
+    })?;
+    cancel.poll(CONNECT_LIMIT, || Ok(receive.recv_timeout(POLL).ok()))
 }
 
 /// The server counts in signed numbers that are never negative.

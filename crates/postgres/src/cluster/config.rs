@@ -3,6 +3,7 @@
 //! Invariant: what is written is read back by the server as exactly the given name and value.
 
 use std::fs;
+use std::fs::File;
 use std::fs::OpenOptions;
 use std::io;
 use std::io::Read;
@@ -14,6 +15,7 @@ use crate::error::Error;
 use crate::error::Result;
 use crate::user::ServerUser;
 
+const MAIN_FILE: &str = "postgresql.conf";
 const FILE: &str = "shelflife.conf";
 const INCLUDE: &str = "include = 'shelflife.conf'\n";
 
@@ -43,20 +45,30 @@ pub(super) fn check(settings: &[(String, String)]) -> Result<()> {
     Ok(())
 }
 
-/// Makes `postgresql.conf` include our file, once. The folder belongs to the server's user, who may have put
-/// a link there: root must not follow it.
+/// Makes `postgresql.conf` include our file, once.
 pub(super) fn include(data: &Path) -> Result<()> {
-    let path = data.join("postgresql.conf");
-    let failed = |source| Error::io("cannot change", &path, source);
-    let mut open = OpenOptions::new();
-    let mut file =
-        open.read(true).append(true).custom_flags(libc::O_NOFOLLOW).open(&path).map_err(failed)?;
-    let mut text = Vec::new();
-    file.read_to_end(&mut text).map_err(failed)?;
-    if text.windows(INCLUDE.len()).any(|part| part == INCLUDE.as_bytes()) {
+    if is_included(data)? {
         return Ok(());
     }
+    let path = data.join(MAIN_FILE);
+    let failed = |source| Error::io("cannot change", &path, source);
+    let mut file = open(OpenOptions::new().append(true), &path).map_err(failed)?;
     write!(file, "\n{INCLUDE}").map_err(failed)
+}
+
+/// Whether `postgresql.conf` includes our file, as that of every throwaway cluster does.
+pub(super) fn is_included(data: &Path) -> Result<bool> {
+    let path = data.join(MAIN_FILE);
+    let failed = |source| Error::io("cannot read", &path, source);
+    let mut text = Vec::new();
+    let mut file = open(OpenOptions::new().read(true), &path).map_err(failed)?;
+    file.read_to_end(&mut text).map_err(failed)?;
+    Ok(text.windows(INCLUDE.len()).any(|part| part == INCLUDE.as_bytes()))
+}
+
+/// The folder belongs to the server's user, who may have put a link there: root must not follow it.
+fn open(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
+    options.custom_flags(libc::O_NOFOLLOW).open(path)
 }
 
 /// Replaces our file by rename, so that a reload never reads half of it.

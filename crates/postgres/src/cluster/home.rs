@@ -140,7 +140,8 @@ impl Drop for Made<'_> {
     }
 }
 
-fn remove(folder: &Path, made: bool) -> Result<()> {
+/// Removes what was made in `folder`, and the folder itself if it was `made` and nothing else is in it.
+pub(super) fn remove(folder: &Path, made: bool) -> Result<()> {
     let failed = |source| Error::io("cannot remove", folder, source);
     for name in [DATA, SOCKET] {
         gone(fs::remove_dir_all(folder.join(name))).map_err(failed)?;

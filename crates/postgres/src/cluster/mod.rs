@@ -25,6 +25,7 @@ use crate::datafolder::DataFolder;
 use crate::dsn::Dsn;
 use crate::error::Error;
 use crate::error::Result;
+use crate::error::is_disk_full;
 use crate::error::last_lines;
 use crate::error::says_disk_full;
 use crate::programs::Programs;
@@ -179,6 +180,22 @@ impl Cluster {
         Ok(cluster)
     }
 
+    /// Ends the server and removes the folder of a cluster whose owner died before it could (SIGKILL, loss of
+    /// power). What this crate has not made stays.
+    ///
+    /// # Errors
+    /// [`Error::NotADataFolder`] if no cluster was made there, [`Error::Timeout`] if its server does not end,
+    /// [`Error::Io`].
+    pub fn discard(folder: &Path) -> Result<()> {
+        let data = DataFolder::open(&folder.join(home::DATA))?;
+        if !config::is_included(data.path())? {
+            let why = "it was not made for a throwaway cluster".to_owned();
+            return Err(Error::NotADataFolder { path: data.path().to_owned(), why });
+        }
+        server::end_all(&data)?;
+        home::remove(folder, true)
+    }
+
     /// Starts the server and waits until it takes connections. Nothing happens if it runs.
     ///
     /// # Errors
@@ -189,11 +206,13 @@ impl Cluster {
         if self.server.as_mut().is_some_and(|server| server.exit_status().is_none()) {
             return Ok(());
         }
-        if let Some(mut server) = self.server.take() {
+        if let Some(server) = &mut self.server {
             server.await_family(&self.options.cancel)?;
         }
         self.data.check_startable()?;
-        let server = Server::spawn(&self.options, &self.user, &self.home, self.data.clone())?;
+        let memory = self.server.take().map(Server::into_memory).unwrap_or_default();
+        let data = self.data.clone();
+        let server = Server::spawn(&self.options, &self.user, &self.home, data, memory)?;
         let ready = self.server.insert(server).await_ready(&self.options);
         if matches!(ready, Err(Error::ServerRefused { .. } | Error::DiskFull { .. })) {
             self.server = None;
@@ -256,8 +275,8 @@ impl Cluster {
         }
     }
 
-    /// `error`, or [`Error::DiskFull`] if the server's log says that this was the cause: clients often only
-    /// hear that the server is gone.
+    /// `error`, or [`Error::DiskFull`] if the server's log says or the file system shows that this was the
+    /// cause: clients often only hear that the server is gone.
     pub fn explain(&self, error: Error) -> Error {
         if !matches!(
             error,
@@ -270,20 +289,18 @@ impl Cluster {
             return error;
         }
         let log = self.server.as_ref().map(Server::log_since_start).unwrap_or_default();
-        let full = last_lines(&log, usize::MAX).into_iter().filter(|line| says_disk_full(line));
-        let mut lines: Vec<String> = full.collect();
-        let during = match error {
-            Error::DiskFull { during, lines: told, .. } => {
-                lines = told;
-                during
+        let mut lines = last_lines(&log, usize::MAX);
+        lines.retain(|line| says_disk_full(line));
+        lines.drain(..lines.len().saturating_sub(3));
+        let path = Some(self.data.path().to_owned());
+        match error {
+            Error::DiskFull { during, lines, .. } => Error::DiskFull { during, path, lines },
+            other if lines.is_empty() && !is_disk_full(self.data.path()) => other,
+            Error::ProgramFailed { program: during, .. } | Error::Query { what: during, .. } => {
+                Error::DiskFull { during, path, lines }
             }
-            Error::ProgramFailed { program, .. } if !lines.is_empty() => program,
-            Error::Query { what, .. } if !lines.is_empty() => what,
-            _ if !lines.is_empty() => "the server's work".to_owned(),
-            other => return other,
-        };
-        let kept = lines.split_off(lines.len().saturating_sub(3));
-        Error::DiskFull { during, path: Some(self.data.path().to_owned()), lines: kept }
+            _ => Error::DiskFull { during: "the server's work".to_owned(), path, lines },
+        }
     }
 
     /// Replaces the settings. What needs no restart counts at once if the server runs (SIGHUP); some of the

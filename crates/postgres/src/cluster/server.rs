@@ -32,6 +32,7 @@ use crate::child;
 use crate::datafolder::DataFolder;
 use crate::error::Error;
 use crate::error::Result;
+use crate::error::is_disk_full;
 use crate::error::last_lines;
 use crate::error::says_disk_full;
 use crate::memory::SharedMemory;
@@ -65,12 +66,13 @@ pub(super) struct Server {
 }
 
 impl Server {
-    /// Starts `postgres`; see [`Server::await_ready`].
+    /// Starts `postgres`; see [`Server::await_ready`]. `memory` is what an earlier server left.
     pub(super) fn spawn(
         options: &ClusterOptions,
         user: &ServerUser,
         home: &Home,
         data: DataFolder,
+        memory: SharedMemory,
     ) -> Result<Self> {
         let log = home.log();
         let failed = |source| Error::io("cannot write", &log, source);
@@ -98,7 +100,7 @@ impl Server {
             data,
             proc: Procfs::default(),
             seen: Vec::new(),
-            memory: SharedMemory::default(),
+            memory,
             ended: false,
             log,
             log_start,
@@ -124,7 +126,7 @@ impl Server {
     fn refusal(&self, status: ExitStatus) -> Error {
         let lines = last_lines(&self.log_since_start(), child::SHOWN_LINES);
         let path = self.data.path().to_owned();
-        if lines.iter().any(|line| says_disk_full(line)) {
+        if lines.iter().any(|line| says_disk_full(line)) || is_disk_full(&path) {
             let during = "the server's start".to_owned();
             return Error::DiskFull { during, path: Some(path), lines };
         }
@@ -191,14 +193,18 @@ impl Server {
         self.await_family(cancel)
     }
 
+    /// Hands over the memory of a dead server to the next one in the same folder, whose start frees it better
+    /// than this crate could: PostgreSQL knows all its segments.
+    pub(super) fn into_memory(mut self) -> SharedMemory {
+        self.ended = true;
+        std::mem::take(&mut self.memory)
+    }
+
     /// Notes the processes that there are now, and their shared memory.
     fn remember(&mut self) -> Result<()> {
         let family = self.family()?;
-        if let Some(file) = self.data.pid_file()?.filter(|file| file.pid == self.pid()) {
-            self.memory.note_pid_file(&file);
-        }
         for process in family {
-            self.memory.note_process(&self.proc, process.pid);
+            self.memory.note(&self.proc, process.pid);
             if !self.seen.iter().any(|known| known.is_same(&process)) {
                 self.seen.push(process);
             }

@@ -141,7 +141,8 @@ pub struct Load {
     /// A folder for the log of all transactions, about 35 bytes each, which is removed after the run. It should
     /// lie on another file system than the server's. `None`: no log, and no percentiles.
     pub log_folder: Option<PathBuf>,
-    /// Further arguments, such as `--protocol=prepared` or `--max-tries=5`.
+    /// Further arguments, such as `--protocol=prepared` or `--max-tries=5`. What changes the log
+    /// (`--aggregate-interval`, `--sampling-rate`) goes with no log only.
     pub args: Vec<OsString>,
 }
 
@@ -199,8 +200,8 @@ pub fn initialise(
 /// Runs a load to its end.
 ///
 /// # Errors
-/// [`Error::ProgramFailed`], also if single clients gave up; [`Error::DiskFull`], [`Error::Interrupted`],
-/// [`Error::Unreadable`].
+/// [`Error::ProgramFailed`], also if single clients gave up; [`Error::DiskFull`], [`Error::Interrupted`];
+/// [`Error::Unreadable`], also if the log lacks transactions; [`Error::BadSetting`] for a rate that is none.
 pub fn run(
     programs: &Programs,
     dsn: &Dsn,
@@ -208,6 +209,11 @@ pub fn run(
     cancel: &Cancel,
     progress: &mut dyn FnMut(RunProgress),
 ) -> Result<Outcome> {
+    if let Some(rate) = load.rate
+        && !(rate.is_finite() && rate > 0.0)
+    {
+        return Err(Error::BadSetting { name: "rate".to_owned(), why: "not a positive number" });
+    }
     let logs = match &load.log_folder {
         Some(folder) => Some(
             tempfile::Builder::new()
@@ -232,6 +238,17 @@ pub fn run(
         Some(folder) => Some(Latencies::read_folder(folder.path(), cancel)?),
         None => None,
     };
+    let logged = latencies.as_ref().map(|found| found.all.map_or(0, |all| all.count));
+    if let Some(logged) = logged
+        && logged != summary.transactions
+    {
+        // pgbench does not notice that its log could not be written.
+        return Err(Error::Unreadable {
+            source_name: "pgbench's log".to_owned(),
+            why: "it lacks transactions; is there room in its folder?",
+            line: format!("{logged} of {}", summary.transactions),
+        });
+    }
     Ok(Outcome { summary, latencies })
 }
 

@@ -15,6 +15,9 @@ use shelflife_postgres::ServerUser;
 use shelflife_postgres::StopMode;
 use shelflife_postgres::pgbench;
 use shelflife_postgres::pgbench::Initialise;
+use shelflife_postgres::pgbench::Length;
+use shelflife_postgres::pgbench::Load;
+use shelflife_postgres::pgbench::Script;
 
 use crate::Need;
 use crate::Place;
@@ -312,6 +315,53 @@ fn root_a_full_disk_is_told_during_load_and_start() {
     fs::remove_file(&ballast).unwrap();
     cluster.close().unwrap();
     assert_eq!(fs::read_dir(&small.0).unwrap().count(), 0);
+}
+
+#[test]
+fn root_a_log_that_lacks_transactions_is_no_result() {
+    const NAME: &str = "root_a_log_that_lacks_transactions_is_no_result";
+    let Some(place) = Place::new(NAME, Need::Root) else { return };
+    let Some(small) = Small::mount(&place, NAME, "64k") else { return };
+    let cluster = place.started("c");
+    let script = place.path("a.sql");
+    fs::write(&script, "SELECT 1;\n").unwrap();
+    let mut load = Load::new(1, Length::Transactions(5000));
+    load.scripts = vec![Script::File(script, 1)];
+    load.log_folder = Some(small.0.clone());
+    let dsn = cluster.dsn("postgres");
+    let run = |load: &Load| {
+        pgbench::run(&place.programs, &dsn, load, &Cancel::never(), &mut |_| ()).map(drop)
+    };
+    // Its last line is torn, or missing.
+    let told = run(&load).unwrap_err();
+    assert!(matches!(told, Error::Unreadable { .. }), "{told}");
+    assert!(told.to_string().starts_with("pgbench's log"), "{told}");
+    load.length = Length::Transactions(100);
+    run(&load).unwrap();
+    assert_eq!(fs::read_dir(&small.0).unwrap().count(), 0);
+}
+
+#[test]
+fn a_cluster_without_its_owner_is_discarded() {
+    let Some(place) = Place::new("a_cluster_without_its_owner_is_discarded", Need::Nothing) else {
+        return;
+    };
+    let mut cluster = place.started("c");
+    let mut seen = cluster.data().server_processes().unwrap();
+    // What a new process would find.
+    Cluster::discard(&place.path("c")).unwrap();
+    crate::assert_gone(&seen.iter().map(|process| process.pid).collect::<Vec<_>>());
+    assert!(!place.path("c").exists());
+    assert!(matches!(cluster.check_alive(), Err(Error::ServerDied { .. })));
+    drop(cluster);
+
+    // Nothing that was not made here is touched, even if it is a data folder.
+    let cluster = place.started("d");
+    fs::write(cluster.data().path().join("postgresql.conf"), "# mine\n").unwrap();
+    seen = cluster.data().server_processes().unwrap();
+    assert!(matches!(Cluster::discard(&place.path("d")), Err(Error::NotADataFolder { .. })));
+    assert!(matches!(Cluster::discard(&place.path("e")), Err(Error::NotADataFolder { .. })));
+    assert_eq!(cluster.data().server_processes().unwrap().len(), seen.len());
 }
 
 #[test]
