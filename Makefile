@@ -5,7 +5,7 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 # A C compiler and the server with its extensions and pgbench.
 PACKAGES := gcc g++ libc6-dev binutils postgresql postgresql-contrib
 
-.PHONY: help packages hook build demo test check bench bench-hook regress fuzz-smoke clean
+.PHONY: help packages hook build demo test check bench bench-hook bench-switch regress regress-all fuzz-smoke clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -31,13 +31,21 @@ test: packages hook check ## everything but what takes long
 demo: packages build ## a quick trial of off, temp-vs-rest and wal-first on a real PostgreSQL
 	$(TARGET)/release/shelflife trial --preset quick --policies off,temp-vs-rest,wal-first
 
-bench: bench-hook ## all benchmarks
+bench: bench-hook bench-switch ## all benchmarks
 
 bench-hook: packages hook ## what the hook adds to an open
 	$(CARGO) bench --locked -q -p shelflife-preload --bench hook
 
+bench-switch: packages hook ## how long a switch takes at 50,000 files under load
+	$(CARGO) bench --locked -q -p shelflife --bench switch
+
 regress: packages hook ## PostgreSQL's own regression suite under the hook
-	scripts/regress.sh
+	$(CARGO) build --locked -q -p shelflife
+	scripts/regress.sh core
+
+regress-all: packages hook ## and its decoding, crash and standby tests (about 12 min)
+	$(CARGO) build --locked -q -p shelflife
+	scripts/regress.sh core decoding recovery
 
 fuzz-smoke: ## every fuzz target for 20 seconds, on the stable toolchain
 	scripts/fuzz.sh 20
