@@ -6,8 +6,44 @@
 //! arithmetic of it (plan, estimate, interval, p-value, power, verdict): pure,
 //! without input or output, the same result for the same seed on every machine.
 //!
+//! A [`Spec`] fixes what a trial does; [`run`] does it on a server, [`resume`] goes on after an
+//! interruption, and [`Results::read`] reads what was written, whose [`Results::outcome`] is the
+//! answer. Nothing here prints or reads arguments: a caller hears of progress as an [`Observer`].
+//!
+//! | module | what it is for |
+//! | --- | --- |
+//! | [`spec`], [`arm`] | what is compared, and how: fixed beforehand |
+//! | [`estimate`] | what it will write |
+//! | `server`, `round`, `trial` | doing it |
+//! | [`machine`], [`probe`], `settling` | what the machine did meanwhile |
+//! | [`record`], [`outcome`] | the results on disk, and what they say |
+//! | [`idea`] | what the original idea aimed at, in each server version |
+//! | [`stats`] | the arithmetic |
+//!
 //! Invariant: nothing measured is ever dropped silently. A round that is
 //! missing, far out or late is named in the result, beside the figures that
 //! still contain it.
 
+pub mod arm;
+pub mod error;
+pub mod estimate;
+pub mod idea;
+pub mod machine;
+pub mod observer;
+pub mod outcome;
+pub mod probe;
+pub mod record;
+mod round;
+mod server;
+mod settling;
+pub mod spec;
 pub mod stats;
+mod trial;
+
+pub use error::{Error, Result};
+pub use estimate::Estimate;
+pub use observer::{Observer, Phase, Progress};
+pub use outcome::{ArmFigures, Outcome};
+pub use record::Results;
+pub use spec::{Preset, Primary, Spec, Wishes};
+pub use trial::{Options, Place, resume, run};

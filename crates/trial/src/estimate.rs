@@ -1,0 +1,123 @@
+//! What a trial will write, said before it begins.
+//!
+//! Invariant: an upper estimate of the usual case, not a promise; it says what it was made from.
+//!
+//! The factors are those of `tpcb-like` with full-page images, checksums and the default page of
+//! 8 KiB, all per transaction: soon after a checkpoint each one touches an account's page for the
+//! first time, which puts an image of the page into the WAL (8.2 kB) and the page itself into the
+//! data files at the next checkpoint (8.2 kB); small records make the rest. Loading writes each
+//! row's page three times: the WAL, the table, and the same once more for index and hint bits.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::spec::Spec;
+
+/// pgbench's tables and their indexes, in bytes per unit of scale.
+pub const SCALE_BYTES: u64 = 15_500_000;
+
+/// Written by loading one unit of scale, in bytes.
+const LOAD_BYTES: u64 = 3 * SCALE_BYTES;
+
+/// Written by one transaction, in bytes.
+const TRANSACTION_BYTES: u64 = 17_000;
+
+/// Transactions per second that one processor, shared with pgbench, makes at most.
+const TPS_PER_CORE: f64 = 3000.0;
+
+/// Less than this is written without asking.
+const SMALL: u64 = 2_000_000_000;
+
+/// Beside the data and the WAL: a new cluster's catalogs, temporary files, logs.
+const OVERHEAD: u64 = 300_000_000;
+
+/// An estimate, in bytes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Estimate {
+    /// Written by loading.
+    pub load_bytes: u64,
+    /// Written by ageing and all rounds.
+    pub rounds_bytes: u64,
+    /// The room needed at the same time.
+    pub room_bytes: u64,
+    /// The transactions per second that were assumed.
+    pub tps: f64,
+    /// What it was made from.
+    pub basis: String,
+}
+
+impl Estimate {
+    /// The estimate for `spec` on a machine with `cores` processors whose storage takes `sync` for
+    /// a small write and its `fdatasync`.
+    pub fn of(spec: &Spec, sync: Duration, cores: usize) -> Estimate {
+        let clients = f64::from(spec.clients);
+        let by_core = TPS_PER_CORE * cores as f64;
+        // Half of the clients share each synchronisation, as a rule.
+        let by_sync = (clients / 2.0).max(1.0) / sync.as_secs_f64().max(1e-6);
+        let free = by_core.min(by_sync);
+        let tps = spec.rate.map_or(free, |rate| rate.min(free));
+        let transactions = (tps * spec.load_s() as f64) as u64;
+        let scale = u64::from(spec.scale);
+        let script = match spec.scripts.is_empty() {
+            true => "",
+            false => ", as if the scripts wrote like tpcb-like",
+        };
+        let rate = if spec.rate.is_some() { "the --rate or at most " } else { "" };
+        Estimate {
+            load_bytes: scale * LOAD_BYTES,
+            rounds_bytes: transactions.saturating_mul(TRANSACTION_BYTES),
+            room_bytes: scale * SCALE_BYTES * 13 / 10
+                + u64::from(spec.max_wal_mb) * 1_150_000
+                + OVERHEAD,
+            tps,
+            basis: format!(
+                "{rate}{tps:.0} transactions a second (the least of {cores} processors and of \
+                 {:.2} ms for fdatasync, measured here) for {} s at {TRANSACTION_BYTES} bytes each\
+                 {script}",
+                sync.as_secs_f64() * 1000.0,
+                spec.load_s()
+            ),
+        }
+    }
+
+    /// All that is written.
+    pub fn total_bytes(&self) -> u64 {
+        self.load_bytes.saturating_add(self.rounds_bytes)
+    }
+
+    /// Whether it is so little that nobody need be asked.
+    pub fn is_small(&self) -> bool {
+        self.total_bytes() < SMALL
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::spec::{Preset, Wishes};
+
+    fn spec(preset: Preset, rate: Option<f64>) -> Spec {
+        let policies = vec!["off".to_owned(), "temp-vs-rest".to_owned()];
+        Spec::new(&Wishes { preset, policies, rate, ..Wishes::default() }).unwrap()
+    }
+
+    #[test]
+    fn the_slower_of_processor_and_storage_decides() {
+        let spec = spec(Preset::Classic, None);
+        let disk = Estimate::of(&spec, Duration::from_millis(10), 8);
+        assert!((disk.tps - 100.0).abs() < 1e-9);
+        let fast = Estimate::of(&spec, Duration::from_micros(1), 2);
+        assert!((fast.tps - 6000.0).abs() < 1e-9);
+        assert_eq!(disk.load_bytes, 9_300_000_000);
+        assert!(disk.room_bytes > 8_000_000_000 && !disk.is_small());
+    }
+
+    #[test]
+    fn a_rate_is_believed_if_the_machine_can() {
+        let slow = Estimate::of(&spec(Preset::Quick, Some(50.0)), Duration::from_millis(1), 2);
+        assert!((slow.tps - 50.0).abs() < 1e-9 && slow.is_small());
+        let too_fast = Estimate::of(&spec(Preset::Quick, Some(1e6)), Duration::from_millis(1), 2);
+        assert!(too_fast.tps < 10_000.0);
+    }
+}
