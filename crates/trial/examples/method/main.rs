@@ -1,6 +1,6 @@
 //! Prints the tables of `docs/design/statistics.md`: the method and what it was
 //! chosen from, tried on a made-up server. The first argument is the number of
-//! runs per row (20,000 unless given).
+//! runs per row (10,000 unless given).
 //!
 //! ```text
 //! cargo run --release -p shelflife-trial --example method
@@ -18,7 +18,7 @@ use sim::{BLOCKS, EFFECT, MORE, SCENARIOS, Scenario, measure, parallel, score, t
 
 fn main() -> ExitCode {
     let runs = match std::env::args().nth(1).map(|runs| runs.parse()) {
-        None => 20_000,
+        None => 10_000,
         Some(Ok(runs)) if runs > 0 => runs,
         Some(_) => {
             eprintln!("usage: method [RUNS]: runs per row, a positive whole number");
@@ -49,14 +49,11 @@ fn main() -> ExitCode {
     println!("| --- | --- | --- | --- | --- | --- | --- | --- | --- |");
     for scenario in &few {
         let cells = [3, 4, 5, 6, 8, 12, 16, 32].map(|blocks| {
-            share(
-                covered(runs, |run| {
-                    let found = trial(scenario, blocks, EFFECT.ln_1p(), run);
-                    let interval = found.comparisons[0].estimate?.interval?;
-                    Some((interval.low_percent / 100.0, interval.high_percent / 100.0))
-                })
-                .0,
-            )
+            let held = covered(runs, |seed| {
+                let orders = alternatives::by_plan(scenario.arms, blocks, seed);
+                alternatives::regression(&measure(scenario, &orders, EFFECT.ln_1p(), seed))
+            });
+            share(held.0)
         });
         println!("| {} | {} |", scenario.name, cells.join(" | "));
     }
@@ -125,22 +122,20 @@ fn row(
     let cells: Vec<String> = scenarios
         .iter()
         .map(|scenario| {
-            let (coverage, width) = covered(runs, |seed| {
-                let (low, high) = interval(scenario, seed);
-                Some((low.exp_m1(), high.exp_m1()))
-            });
+            let (coverage, width) = covered(runs, |seed| interval(scenario, seed));
             format!("{} ±{:.2} %", share(coverage), 100.0 * width)
         })
         .collect();
     println!("| {name} | {} |", cells.join(" | "));
 }
 
-/// Share of intervals (low, high, as fractions) that hold the effect, and their
-/// mean half width. A run without interval does not hold it.
-fn covered(runs: usize, one: impl Fn(u64) -> Option<(f64, f64)> + Sync) -> (f64, f64) {
+/// Share of intervals (of the log ratio) that hold the effect, and their mean half
+/// width as a fraction of the metric.
+fn covered(runs: usize, one: impl Fn(u64) -> (f64, f64) + Sync) -> (f64, f64) {
     let all = parallel(runs, |run| one(3 * run as u64));
-    let held = all.iter().flatten().filter(|(low, high)| *low <= EFFECT && EFFECT <= *high);
-    let width = all.iter().flatten().map(|(low, high)| (high - low) / 2.0).sum::<f64>();
+    let effect = EFFECT.ln_1p();
+    let held = all.iter().filter(|(low, high)| *low <= effect && effect <= *high);
+    let width = all.iter().map(|(low, high)| (high.exp_m1() - low.exp_m1()) / 2.0).sum::<f64>();
     (held.count() as f64 / runs as f64, width / runs as f64)
 }
 

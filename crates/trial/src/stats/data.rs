@@ -46,7 +46,9 @@ pub struct Data {
     /// Name of each arm; arm 0 is the base that the others are compared with.
     /// An arm with the base's name makes an A/A comparison.
     pub arms: Vec<String>,
-    /// `blocks[block][arm]`; `None` for a round that is missing.
+    /// `blocks[block][arm]`; `None` for a round that is missing. A block that was
+    /// broken off and started again is two of them: rounds are compared within
+    /// one stretch of time only.
     pub blocks: Vec<Vec<Option<Round>>>,
     /// What the values are.
     pub metric: Metric,

@@ -4,8 +4,8 @@
 //! textbook formula as if it were the truth, it promises 80 % and keeps less.
 //! For a spread s on ν degrees of freedom, n further blocks and the critical
 //! value t, the chance (over s *and* the next trial) that an effect δ is found
-//! is exactly the probability that a noncentral t variable with ν degrees of
-//! freedom and noncentrality t stays below √n δ / s (S. A. Julious, R. J. Owen,
+//! is very nearly the probability that a noncentral t variable with ν degrees
+//! of freedom and noncentrality t stays below √n δ / s (S. A. Julious, R. J. Owen,
 //! "Sample size calculations for clinical studies allowing for uncertainty
 //! about the variance", Pharmaceutical Statistics 5, 2006); setting it to 0.8
 //! gives both figures below. With ν → ∞ it is the textbook formula.
