@@ -11,6 +11,7 @@ mod files;
 mod held;
 mod hostile;
 mod loading;
+mod output;
 mod outside;
 mod recovery;
 mod support;
