@@ -39,9 +39,6 @@ bench-hook: packages hook ## what the hook adds to an open
 bench-switch: packages hook ## how long a switch takes at 50,000 files under load
 	$(CARGO) bench --locked -q -p shelflife --bench switch
 
-bench-switch: packages hook ## how long a switch takes at 50,000 files under load
-	$(CARGO) bench --locked -q -p shelflife --bench switch
-
 regress: packages hook ## PostgreSQL's own regression suite under the hook
 	$(CARGO) build --locked -q -p shelflife
 	scripts/regress.sh core
