@@ -5,9 +5,9 @@
 //! Journal of Scientific Research A 2, 1949): in a whole square every arm
 //! stands at every position equally often and follows every other arm within
 //! a block equally often. The rows of all squares are then shuffled over the
-//! *whole* run, never pair by pair: in ABBA groups neighbouring blocks always
-//! have opposite orders, and autocorrelation between rounds then makes
-//! neighbouring differences correlate, which an interval cannot see.
+//! *whole* run, not group by group: in ABBA groups neighbouring blocks always
+//! have opposite orders, and autocorrelation between rounds then makes their
+//! differences correlate, which costs up to a point of the interval's coverage.
 //!
 //! Invariant: the same arms, blocks and seed give the same plan, for ever
 //! (a frozen plan is a test), so that an interrupted trial can go on.
