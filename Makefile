@@ -29,7 +29,7 @@ test: packages hook check ## everything but what takes long
 	scripts/test.sh
 
 demo: packages build ## a quick trial of off, temp-vs-rest and wal-first on a real PostgreSQL
-	$(TARGET)/release/shelflife trial --preset quick --policies off,temp-vs-rest,wal-first
+	$(TARGET)/release/shelflife trial --preset quick --policies off,temp-vs-rest,wal-first --yes
 
 bench: bench-hook bench-switch ## all benchmarks
 

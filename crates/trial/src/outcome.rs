@@ -173,16 +173,14 @@ fn answer(results: &Results, analysis: Option<&Analysis>, complete: bool, done: 
     let Some(analysis) = analysis else {
         return format!("no answer: none of {} rounds is done", spec.rounds());
     };
-    let quick = analysis.comparisons.iter().all(|c| c.verdict == Verdict::Quick);
-    if !quick {
+    let early = format!("incomplete ({done} of {} rounds), no verdict", spec.rounds());
+    if !analysis.comparisons.iter().all(|c| c.verdict == Verdict::Quick) {
         let said: Vec<&str> = analysis.comparisons.iter().map(|c| c.sentence.as_str()).collect();
-        return said.join("; ");
+        let said = said.join("; ");
+        return if complete { said } else { format!("{early}: {said}") };
     }
     let base = spec.arms.first().map_or("", |arm| &arm.label);
-    let beginning = match complete {
-        true => "quick look, no verdict".to_owned(),
-        false => format!("incomplete ({done} of {} rounds), no verdict", spec.rounds()),
-    };
+    let beginning = if complete { "quick look, no verdict" } else { &early };
     let parts = analysis.comparisons.iter().filter_map(|c| {
         let label = spec.arms.get(c.arm).map_or(c.name.as_str(), |arm| &arm.label);
         let interval = c.estimate?.interval?;
@@ -318,7 +316,7 @@ fn power_note(results: &Results, comparison: &Comparison) -> Option<String> {
     let power = comparison.power?;
     let label = results.header.spec.arms.get(comparison.arm).map(|arm| arm.label.as_str())?;
     let needed = match power.blocks_needed {
-        Some(blocks) => format!("{} needs {blocks} blocks (--rounds {blocks})", "3 %"),
+        Some(blocks) => format!("3 % needs {blocks} blocks (--rounds {blocks})"),
         None => "3 % cannot be found on this machine".to_owned(),
     };
     let found = match power.smallest_effect_percent {
@@ -326,7 +324,7 @@ fn power_note(results: &Results, comparison: &Comparison) -> Option<String> {
             "{label}: {} blocks find a difference of {percent:.1} % in four of five trials",
             comparison.blocks
         ),
-        None => format!("{label}: {} blocks cannot find any difference", comparison.blocks),
+        None => format!("{label}: {} blocks are too few to find anything", comparison.blocks),
     };
     Some(format!("{found}; {needed}"))
 }

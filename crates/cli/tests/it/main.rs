@@ -16,3 +16,4 @@ mod outside;
 mod recovery;
 mod support;
 mod switch;
+mod trial;

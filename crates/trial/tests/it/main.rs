@@ -1,7 +1,8 @@
-//! Integration tests of the statistics: invariants, whole analyses, and the
-//! method tried on a made-up server.
+//! Integration tests: the statistics (invariants, whole analyses, the method tried on a
+//! made-up server), and trials on a real server.
 
 mod invariants;
 mod method;
+mod server;
 mod sim;
 mod trial;
