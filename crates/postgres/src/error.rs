@@ -18,7 +18,7 @@ pub enum Error {
     Interrupted,
 
     /// A wait took longer than its limit.
-    #[error("{what}: not done after {} s", .limit.as_secs())]
+    #[error("{what}: not done after {} s", .limit.as_secs_f32())]
     Timeout {
         /// What was waited for.
         what: String,

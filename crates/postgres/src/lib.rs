@@ -11,6 +11,31 @@
 //! | [`verify`] | `pg_amcheck` and `pg_checksums` |
 //! | [`procfs`] | the few facts of `/proc` by which a server's processes are known |
 //!
+//! ```no_run
+//! use shelflife_postgres::pgbench::{self, Initialise, Length, Load};
+//! use shelflife_postgres::{Cancel, Cluster, ClusterOptions, Programs};
+//! use shelflife_postgres::programs::Search;
+//!
+//! # fn main() -> shelflife_postgres::Result<()> {
+//! let programs = Programs::find(&Search::new(None))?;
+//! let mut options = ClusterOptions::new(programs.clone(), "/var/tmp/trial");
+//! options.set("max_wal_size", "4GB");
+//! let mut cluster = Cluster::create(options)?;
+//! cluster.start()?;
+//!
+//! let (dsn, cancel) = (cluster.dsn("postgres"), Cancel::never());
+//! let load = Initialise { scale: 10, args: Vec::new() };
+//! pgbench::initialise(&programs, &dsn, &load, &cancel, &mut |_| ())?;
+//! let mut session = cluster.connect("postgres")?;
+//! let before = session.counters()?;
+//! let outcome =
+//!     pgbench::run(&programs, &dsn, &Load::new(2, Length::Seconds(60)), &cancel, &mut |_| ())?;
+//! let round = session.counters()?.since(&before);
+//! println!("{} tps, {:?} bytes of WAL", outcome.summary.tps, round.wal_bytes);
+//! cluster.close()
+//! # }
+//! ```
+//!
 //! Invariants of the whole crate: nothing is global (paths, environment and flags are handed in);
 //! every wait polls the caller's [`Cancel`] and ends in [`Error::Interrupted`]; every process that was
 //! started here is gone when the value that stands for it is dropped, also by a panic; and a server is

@@ -13,6 +13,7 @@ use std::path::Path;
 use std::path::PathBuf;
 use std::process::Command;
 
+use serde::Deserialize;
 use serde::Serialize;
 
 use crate::cancel::Cancel;
@@ -32,7 +33,7 @@ const VERSION_FOLDERS: [(&str, &str); 3] =
     [("usr/lib/postgresql", ""), ("usr", "pgsql-"), ("usr/local", "pgsql")];
 
 /// A PostgreSQL version: 15.18 is major 15, minor 18. Betas and release candidates have minor 0.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Version {
     /// Major version: 13 to 19.
     pub major: u16,

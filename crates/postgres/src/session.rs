@@ -14,6 +14,7 @@ use postgres::NoTls;
 use postgres::Row;
 use postgres::error::SqlState;
 use postgres::types::ToSql;
+use serde::Deserialize;
 use serde::Serialize;
 
 use crate::cancel::Cancel;
@@ -45,7 +46,7 @@ pub struct Session {
 }
 
 /// A setting as `pg_settings` shows it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Setting {
     /// Its name.
     pub name: String,
@@ -58,7 +59,7 @@ pub struct Setting {
 }
 
 /// The standbys and other receivers of a server's WAL.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Replicas {
     /// How many are connected.
     pub count: u64,

@@ -106,10 +106,10 @@ impl ServerUser {
         }
     }
 
-    /// Gives `path` to this user.
+    /// Gives `path` to this user; a link is not followed.
     pub(crate) fn own(&self, path: &Path) -> Result<()> {
         if self.switch {
-            std::os::unix::fs::chown(path, Some(self.uid), Some(self.gid))
+            std::os::unix::fs::lchown(path, Some(self.uid), Some(self.gid))
                 .map_err(|source| Error::io("cannot give to the server's user:", path, source))?;
         }
         Ok(())

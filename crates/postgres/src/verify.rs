@@ -5,6 +5,7 @@
 use std::ffi::OsStr;
 use std::process::Command;
 
+use serde::Deserialize;
 use serde::Serialize;
 
 use crate::cancel::Cancel;
@@ -21,7 +22,7 @@ use crate::user::ServerUser;
 const COMPLAINTS_MAX: usize = 100;
 
 /// What a check found.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Verdict {
     /// The complaints, the first hundred; empty if all is well.
     pub complaints: Vec<String>,

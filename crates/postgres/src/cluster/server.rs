@@ -140,8 +140,8 @@ impl Server {
     /// The postmaster's exit status once it is dead.
     pub(super) fn exit_status(&mut self) -> Option<ExitStatus> {
         if self.exited.is_none() {
-            // An error here means that there is no such child, which `try_wait` itself rules out.
-            self.exited = self.child.try_wait().ok().flatten();
+            // An error means that the kernel has reaped it: SIGCHLD is ignored in this process.
+            self.exited = self.child.try_wait().unwrap_or(Some(ExitStatus::default()));
         }
         self.exited
     }

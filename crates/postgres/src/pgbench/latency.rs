@@ -11,6 +11,7 @@ use std::io::BufReader;
 use std::path::Path;
 
 use hdrhistogram::Histogram;
+use serde::Deserialize;
 use serde::Serialize;
 
 use crate::cancel::Cancel;
@@ -24,7 +25,7 @@ pub(super) const PREFIX: &str = "transactions";
 const LINES_PER_LOOK: u64 = 1 << 16;
 
 /// Percentiles of a set of transactions, in µs; each is exact to 0.1 %, the maximum and the count exactly.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Percentiles {
     /// Transactions.
     pub count: u64,
@@ -55,7 +56,7 @@ impl Percentiles {
 }
 
 /// The latencies of a run.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Latencies {
     /// Of all transactions; `None` if there was none.
     pub all: Option<Percentiles>,

@@ -17,6 +17,7 @@ use std::str::FromStr;
 use std::time::Duration;
 use std::time::Instant;
 
+use serde::Deserialize;
 use serde::Serialize;
 
 pub use crate::pgbench::latency::Latencies;
@@ -64,7 +65,7 @@ pub struct RunProgress {
 }
 
 /// A script and its weight.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Script {
     /// One of pgbench's own: `tpcb-like`, `simple-update`, `select-only`.
     Builtin(String, u32),
@@ -164,7 +165,7 @@ impl Load {
 }
 
 /// What a load came to.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Outcome {
     /// What pgbench printed.
     pub summary: Summary,

@@ -11,11 +11,20 @@ use crate::Need;
 use crate::Place;
 use crate::skip;
 
-/// Whether the server has the extension; some packages leave it out.
+/// Whether this installation has `pg_amcheck` and its extension; some packages leave them out.
 pub fn has_amcheck(cluster: &mut Cluster, test: &str) -> bool {
+    if let Err(error) = cluster.programs().pg_amcheck() {
+        return skip::<()>(test, &error.to_string()).is_some();
+    }
     let sql = "SELECT count(*) FROM pg_available_extensions WHERE name = 'amcheck'";
     let count: i64 = cluster.connect("postgres").unwrap().one(sql, &[]).unwrap();
     count == 1 || skip::<()>(test, "this server has no extension amcheck").is_some()
+}
+
+/// Whether this installation has `pg_checksums`.
+pub fn has_checksums(place: &Place, test: &str) -> bool {
+    let missing = place.programs.pg_checksums().err();
+    missing.is_none_or(|error| skip::<()>(test, &error.to_string()).is_some())
 }
 
 #[test]
@@ -54,6 +63,9 @@ fn an_index_that_lacks_rows_is_found() {
 #[test]
 fn a_broken_page_is_found() {
     let Some(place) = Place::new("a_broken_page_is_found", Need::Nothing) else { return };
+    if !has_checksums(&place, "a_broken_page_is_found") {
+        return;
+    }
     let mut cluster = place.started("c");
     let data = cluster.data().clone();
     let check = || verify::checksums(&place.programs, &data, &Cancel::never());
@@ -74,6 +86,9 @@ fn a_broken_page_is_found() {
 #[test]
 fn no_checksums_is_no_clean_verdict() {
     let Some(place) = Place::new("no_checksums_is_no_clean_verdict", Need::Nothing) else { return };
+    if !has_checksums(&place, "no_checksums_is_no_clean_verdict") {
+        return;
+    }
     let mut options = place.options("c");
     options.checksums = false;
     let cluster = Cluster::create(options).unwrap();
