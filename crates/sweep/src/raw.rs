@@ -8,6 +8,7 @@ use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+use rustix::fs::OFlags;
 use shelflife_lifetime::Lifetime;
 
 /// What to do with each file.
@@ -58,7 +59,7 @@ pub struct Answer {
 pub fn raw(action: Action, path: &Path, recursive: bool, mut answer: impl FnMut(Answer)) {
     let is_folder = path.metadata().is_ok_and(|m| m.is_dir());
     if !is_folder {
-        return answer(Answer { path: path.to_owned(), hint: one(action, path) });
+        return answer(Answer { path: path.to_owned(), hint: one(action, path, OFlags::empty()) });
     }
     if !recursive {
         return answer(Answer { path: path.to_owned(), hint: Err(RawError::Folder) });
@@ -66,7 +67,8 @@ pub fn raw(action: Action, path: &Path, recursive: bool, mut answer: impl FnMut(
     for entry in walkdir::WalkDir::new(path).sort_by_file_name() {
         match entry {
             Ok(entry) if entry.file_type().is_file() => {
-                let hint = one(action, entry.path());
+                // it may have become a link since the folder was read
+                let hint = one(action, entry.path(), OFlags::NOFOLLOW);
                 answer(Answer { path: entry.into_path(), hint });
             }
             Ok(_) => {}
@@ -79,10 +81,9 @@ pub fn raw(action: Action, path: &Path, recursive: bool, mut answer: impl FnMut(
     }
 }
 
-fn one(action: Action, path: &Path) -> Result<Lifetime, RawError> {
-    use rustix::fs::OFlags;
+fn one(action: Action, path: &Path, more: OFlags) -> Result<Lifetime, RawError> {
     // A pipe or a terminal must not make it wait, or become its own.
-    let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
+    let flags = OFlags::NONBLOCK | OFlags::NOCTTY | more;
     let file = File::options()
         .read(true)
         .custom_flags(flags.bits().cast_signed())
