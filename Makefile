@@ -43,7 +43,7 @@ regress: packages hook ## PostgreSQL's own regression suite under the hook
 	$(CARGO) build --locked -q -p shelflife
 	scripts/regress.sh core
 
-regress-all: packages hook ## and its decoding, crash and standby tests (about 12 min)
+regress-all: packages hook ## and its decoding, crash and standby tests (about 15 min)
 	$(CARGO) build --locked -q -p shelflife
 	scripts/regress.sh core decoding recovery
 
