@@ -4,8 +4,8 @@
 
 use shelflife_ssd::analytic::{Class, Death, fifo, greedy, log_apart, mixed_fifo, optimum};
 use shelflife_ssd::{
-    Config, Frontier, Geometry, Hints, Isolation, Plan, Space, Synthetic, Transport, Victim,
-    simulate, sweep,
+    Age, Config, Frontier, Geometry, Hints, Isolation, Plan, Precondition, Space, Synthetic,
+    Transport, Victim, simulate, sweep,
 };
 
 /// A drive with `streams` streams and spare factor `spare`, units of 256 pages.
@@ -24,9 +24,14 @@ fn drive(
 fn waf(pages: u32, overwrites: u64, workload: &str, victim: Victim, geometry: Geometry) -> f64 {
     let transport = if geometry.streams > 1 { Transport::F2fsScsi } else { Transport::Unhinted };
     let config = Config { victim, transport, ..Config::unhinted(geometry) };
-    let plan = Plan::overwrites(overwrites, pages.into());
+    let half = overwrites * u64::from(pages) / 2;
+    let plan = Plan {
+        precondition: Precondition::None,
+        age: Age::Pages(u64::from(pages) + half),
+        ..Plan::overwrites(overwrites, pages.into())
+    };
     let run = || {
-        let mut source = Synthetic::parse(workload, pages, Hints::Exact, 1)?;
+        let mut source = Synthetic::parse(workload, pages, Hints::Exact, 1)?.with_first_pass();
         Ok::<f64, shelflife_ssd::Error>(simulate(&config, &plan, &mut source)?.waf)
     };
     run().unwrap_or_else(|error| {
@@ -47,19 +52,22 @@ fn main() {
     };
     let pages = pages as u32;
 
-    println!("uniform, 256 pages per unit\nS_f    FIFO form sim   greedy form sim");
-    let spares = [0.05, 0.07, 0.10, 0.15, 0.20, 0.25, 0.28];
-    let rows = sweep(
-        spares.len(),
-        |i| {
-            let geometry = drive(pages, spares[i], 1, Initial, Single);
-            [Fifo, Greedy].map(|victim| waf(pages, overwrites, "uniform", victim, geometry))
-        },
-        |_| (),
-    );
-    for (spare, [f, g]) in spares.iter().zip(rows) {
-        let alpha = 1.0 / (1.0 - spare);
-        println!("{spare:.2}  {:7.3} {f:7.3}  {:7.3} {g:7.3}", fifo(alpha), greedy(alpha, 256));
+    let only = std::env::var("ONLY").is_ok();
+    if !only {
+        println!("uniform, 256 pages per unit\nS_f    FIFO form sim   greedy form sim");
+        let spares = [0.05, 0.07, 0.10, 0.15, 0.20, 0.25, 0.28];
+        let rows = sweep(
+            spares.len(),
+            |i| {
+                let geometry = drive(pages, spares[i], 1, Initial, Single);
+                [Fifo, Greedy].map(|victim| waf(pages, overwrites, "uniform", victim, geometry))
+            },
+            |_| (),
+        );
+        for (spare, [f, g]) in spares.iter().zip(rows) {
+            let alpha = 1.0 / (1.0 - spare);
+            println!("{spare:.2}  {:7.3} {f:7.3}  {:7.3} {g:7.3}", fifo(alpha), greedy(alpha, 256));
+        }
     }
 
     println!(
@@ -108,7 +116,8 @@ fn main() {
         let death = if log { Death::InOrder } else { Death::Random };
         let first = Class { space, traffic, death };
         let rest = Class { space: 1.0 - space, traffic: 1.0 - traffic, death: Death::Random };
-        let best = if log { log_apart(alpha, first) } else { optimum(alpha, &[first, rest]).0 };
+        let best =
+            if log { log_apart(alpha, first, fifo) } else { optimum(alpha, &[first, rest]).0 };
         print!("{shape:22} {spare:.2}  {:6.3}", mixed_fifo(alpha, &[first, rest]));
         for figure in row {
             print!(" {figure:6.3}");

@@ -7,8 +7,7 @@
 //! - bit `address` of `live` is set while the RU is open or closed and that address is not known to
 //!   be dead. An open RU's unwritten addresses count as live, so that an overwrite has the same
 //!   work to do wherever its old copy lies;
-//! - between operations at most `layout.closed` RUs are closed and at most `layout.frontiers` open,
-//!   hence one is always free when a frontier needs it.
+//! - `closed` RUs are closed, and `written` pages are in RUs that are not erased.
 //!
 //! Collection is in `gc.rs`. What bounds this loop is written in `docs/design/simulator.md`.
 
@@ -87,11 +86,11 @@ pub(crate) struct Ftl {
     /// Pool of each RU.
     pub pool: Vec<u8>,
     pub closed_at: Vec<u64>,
-    /// Free whole RUs, first erased first used.
+    /// Free RUs, first erased first used.
     pub free: VecDeque<u32>,
-    pub partial_free: bool,
-    pub partial_closed: bool,
     pub closed: u32,
+    /// Pages written and not erased.
+    pub written: u64,
     /// Host pages written to flash.
     pub host: u64,
     pub flows: Vec<Flow>,
@@ -137,13 +136,12 @@ impl Ftl {
             (Isolation::Initial, true) => streams + 1,
             _ => streams,
         };
-        let partial = layout.partial();
         let addresses = (layout.rus as usize) << layout.shift;
         Ok(Ftl {
             l2p: mem::map(layout.logical_pages as usize, UNMAPPED),
             p2l: mem::map(physical, UNMAPPED),
             live: vec![0; addresses / 64],
-            valid: Valid::new(layout.rus, partial),
+            valid: Valid::new(layout.rus),
             frontiers: vec![Open::default(); frontiers],
             // A frontier's number fits a byte: at most 2 × 128.
             relocate_to: relocate_to.map(|f| f as u8).collect(),
@@ -151,10 +149,9 @@ impl Ftl {
             filled_by: vec![0; rus],
             pool: vec![0; rus],
             closed_at: vec![0; rus],
-            free: (0..layout.rus - u32::from(partial.is_some())).collect(),
-            partial_free: partial.is_some(),
-            partial_closed: false,
+            free: (0..layout.rus).collect(),
             closed: 0,
+            written: 0,
             host: 0,
             flows: vec![Flow::default(); pools],
             collected: Collected::default(),
@@ -200,7 +197,7 @@ impl Ftl {
                     if let Some(&page) = batch.get(at + AHEAD) {
                         mem::prefetch(&self.l2p, page as usize);
                     }
-                    if self.frontiers[stream].room() == 0 {
+                    if self.room(stream) == 0 {
                         self.make_room(stream)?;
                     }
                     let death = deaths.get(at).copied();
@@ -209,10 +206,10 @@ impl Ftl {
                 }
             }
             while at < run.end {
-                if self.frontiers[stream].room() == 0 {
+                if self.room(stream) == 0 {
                     self.make_room(stream)?;
                 }
-                let n = self.frontiers[stream].room().min(run.end - at);
+                let n = self.room(stream).max(1).min(run.end - at);
                 self.write_segment(stream, batch, at, n, run.tag);
                 at += n;
             }
@@ -256,6 +253,16 @@ impl Ftl {
         self.advance(stream, 1);
     }
 
+    /// Pages the host may write to a frontier before something has to be done.
+    #[inline(always)]
+    fn room(&self, stream: usize) -> usize {
+        let room = self.frontiers[stream].room();
+        if self.layout.frontiers > 1 {
+            return room;
+        }
+        room.min(self.layout.net_pages.saturating_sub(self.written) as usize)
+    }
+
     fn advance(&mut self, stream: usize, n: usize) {
         self.host += n as u64;
         self.flows[usize::from(self.pool_of[stream])].host += n as u64;
@@ -265,6 +272,7 @@ impl Ftl {
     /// Takes `n` pages of room off a frontier, and closes its RU when none is left.
     pub fn moved_on(&mut self, frontier: usize, n: usize) {
         let open = &mut self.frontiers[frontier];
+        self.written += n as u64;
         open.next += n as u32;
         open.index += n;
         if open.room() == 0 {
@@ -272,7 +280,6 @@ impl Ftl {
             self.valid.close(ru);
             self.closed_at[ru as usize] = self.host;
             self.closed += 1;
-            self.partial_closed |= Some(ru) == self.layout.partial();
             self.rule.closed(ru);
         }
     }
@@ -289,17 +296,11 @@ impl Ftl {
         self.layout.rus << self.layout.shift
     }
 
-    /// Opens a free RU as `frontier`. The partial RU comes first: a drive that left it for last
-    /// would not use it.
+    /// Opens a free RU as `frontier`.
     pub fn open(&mut self, frontier: usize) {
-        let ru = if self.partial_free {
-            self.partial_free = false;
-            self.layout.rus - 1
-        } else {
-            // Closed + open RUs never reach the number of RUs: see `make_room`.
-            self.free.pop_front().expect("an RU is free whenever a frontier is opened")
-        };
-        let size = self.layout.size(ru);
+        // `gc.rs` says why.
+        let ru = self.free.pop_front().expect("an RU is free whenever a frontier is opened");
+        let size = self.layout.ru_pages;
         let next = ru << self.layout.shift;
         self.valid.open(ru, size);
         let word = (next >> 6) as usize;

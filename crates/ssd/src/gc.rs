@@ -1,14 +1,18 @@
 //! Collection: make room, relocate what is valid, erase.
 //!
 //! Invariants:
-//! - a victim is chosen when as many RUs are closed as `layout.closed` says: their capacity is T;
+//! - a victim is chosen when T pages are closed: with several frontiers when a frontier of the host
+//!   needs an RU while N = T/P are closed, until fewer are; with a single one, where it makes no
+//!   other difference, at exactly T pages written, whole RUs or not;
 //! - relocation keeps the order of pages;
 //! - a victim's pages go to one frontier, unless they are placed by their time of death.
 //!
-//! Why there is always a free RU: a frontier is opened only while fewer than `layout.closed` RUs
-//! are closed or, during a collection, in place of one that has just been closed; with at most
-//! `layout.frontiers` open, closed + open stays below `layout.rus` until the new one is taken. A
-//! partial RU may not hold a whole victim: `Geometry::layout` adds one RU for that.
+//! Why a frontier that is opened always finds a free RU, of ⌈T/P⌉ + F. It is not open itself, so at
+//! most F − 1 are. Several frontiers: the host opens when at most N − 1 are closed; during a
+//! collection at most N are, or N + 1 if the frontier has just been closed by it, and then the
+//! host's, which waits, is not open either. A single one: fewer than T + P pages are written, hence
+//! at most ⌈T/P⌉ closed. If no closed RU has a dead page the host goes on (all are in the open RU);
+//! closed RUs then hold at most U < T pages, and two are free.
 
 use crate::Error;
 use crate::ftl::Ftl;
@@ -18,17 +22,26 @@ use crate::victim::View;
 const AHEAD: usize = 32;
 
 impl Ftl {
-    /// Gives `frontier`, which has none, room for at least one page.
+    /// Collects until there is space, and gives `frontier` room for a page.
     #[cold]
     #[inline(never)]
     pub fn make_room(&mut self, frontier: usize) -> Result<(), Error> {
-        while self.closed >= self.layout.closed {
+        let full = self.layout.ru_pages;
+        while self.is_full() && self.valid.emptiest().is_some_and(|(_, valid)| valid < full) {
             self.collect()?;
         }
         if self.frontiers[frontier].room() == 0 {
             self.open(frontier);
         }
         Ok(())
+    }
+
+    fn is_full(&self) -> bool {
+        if self.layout.frontiers == 1 {
+            self.written >= self.layout.net_pages
+        } else {
+            u64::from(self.closed) * u64::from(self.layout.ru_pages) >= self.layout.net_pages
+        }
     }
 
     fn collect(&mut self) -> Result<(), Error> {
@@ -38,13 +51,12 @@ impl Ftl {
             pool: &self.pool,
             closed_at: &self.closed_at,
             now: self.host,
-            partial_closed: self.partial_closed,
             flows: &self.flows,
             frontiers: &self.frontiers,
         };
         let picked = self.rule.pick(&view);
         let victim = picked.ok_or(Error::NoVictim { rule: self.rule_name })?;
-        let size = self.layout.size(victim);
+        let size = self.layout.ru_pages;
         let count = self.gather(victim, size as usize);
 
         let collected = &mut self.collected;
@@ -66,12 +78,8 @@ impl Ftl {
 
         self.valid.free(victim);
         self.closed -= 1;
-        if Some(victim) == self.layout.partial() {
-            self.partial_closed = false;
-            self.partial_free = true;
-        } else {
-            self.free.push_back(victim);
-        }
+        self.written -= u64::from(size);
+        self.free.push_back(victim);
         Ok(())
     }
 

@@ -1,10 +1,10 @@
 //! How large a drive is, and what of it is left for closed reclaim units.
 //!
-//! Invariant: of the physical space, `closed` reclaim units (RUs) are closed at the moment a victim
-//! is chosen, `frontiers` are open or about to be opened, and `reserved` are held back; the capacity
-//! of the closed ones is T, the sense in which the closed forms of the literature use it. ρ = T/U − 1
-//! (over-provisioning) and S_f = 1 − U/T (spare factor) are different numbers, and never
-//! interchanged here.
+//! Invariant: T is the capacity of the reclaim units (RUs) that are closed when a victim is chosen,
+//! the sense in which the closed forms of the literature use it: open RUs and what the drive holds
+//! back are not in it. With a single frontier T may be any number of pages (the last RU is then used
+//! in part); with several it is whole RUs. ρ = T/U − 1 (over-provisioning) and S_f = 1 − U/T (spare
+//! factor) are different numbers, and never interchanged here.
 
 use serde::{Deserialize, Serialize};
 
@@ -44,7 +44,8 @@ pub enum Space {
     OverProvisioning(f64),
     /// T in pages, net of open and reserved RUs.
     Net {
-        /// Pages in closed RUs when a victim is chosen; need not be a multiple of the RU.
+        /// Pages of closed RUs when a victim is chosen; rounded to RUs unless there is only one
+        /// frontier.
         pages: u64,
     },
     /// All physical pages, open and reserved RUs among them: more streams cost spare.
@@ -127,6 +128,7 @@ impl Geometry {
                 ((pages / ru).saturating_sub(taken) * ru, reserved_rus)
             }
         };
+        let net = if frontiers == 1 { net } else { (net + ru / 2) / ru * ru };
         if net <= self.logical_pages {
             return Err(Error::NoSpare {
                 logical_pages: self.logical_pages,
@@ -138,10 +140,8 @@ impl Geometry {
         if net / ru < 2 {
             return Err(Error::RuTooLarge { ru_pages: self.ru_pages, physical_pages: net });
         }
-        let last = (net % ru) as u32;
-        let closed = net.div_ceil(ru);
-        // A partial RU may not hold a whole victim, so one more RU is kept beside it.
-        let rus = closed + u64::from(frontiers) + u64::from(last != 0);
+        // `gc.rs` says why this many suffice.
+        let rus = net.div_ceil(ru) + u64::from(frontiers);
         // An RU's validity bits begin on a word, hence at least 64 addresses each.
         let shift = self.ru_pages.next_power_of_two().trailing_zeros().max(6);
         // The upper half of the last RU's worth of addresses stays free for `UNMAPPED`.
@@ -150,10 +150,8 @@ impl Geometry {
         }
         Ok(Layout {
             ru_pages: self.ru_pages,
-            last_pages: last,
             shift,
             rus: rus as u32,
-            closed: closed as u32,
             frontiers,
             reserved,
             net_pages: net,
@@ -166,14 +164,10 @@ impl Geometry {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Layout {
     pub ru_pages: u32,
-    /// Pages of the last RU if it is a partial one, else 0.
-    pub last_pages: u32,
     /// log2 of the addresses per RU; at least 6.
     pub shift: u32,
-    /// All RUs that the simulator handles: closed ones and frontiers (and the one beside a partial).
+    /// All RUs that take part: those that hold T, and one more per frontier.
     pub rus: u32,
-    /// RUs closed when a victim is chosen.
-    pub closed: u32,
     pub frontiers: u32,
     /// RUs held back that never take part.
     pub reserved: u32,
@@ -184,16 +178,6 @@ pub(crate) struct Layout {
 }
 
 impl Layout {
-    /// The partial RU, if there is one.
-    pub fn partial(&self) -> Option<u32> {
-        (self.last_pages != 0).then(|| self.rus - 1)
-    }
-
-    /// Pages that RU `ru` holds.
-    pub fn size(&self, ru: u32) -> u32 {
-        if Some(ru) == self.partial() { self.last_pages } else { self.ru_pages }
-    }
-
     pub fn sizes(&self) -> Sizes {
         let held = u64::from(self.frontiers + self.reserved) * u64::from(self.ru_pages);
         let (u, net) = (self.logical_pages as f64, self.net_pages as f64);

@@ -24,6 +24,8 @@
 #![deny(unsafe_code)]
 
 pub mod analytic;
+#[doc(hidden)]
+pub mod bare_loop;
 mod buffer;
 mod clairvoyant;
 mod config;
@@ -47,6 +49,7 @@ mod workload;
 
 pub use clairvoyant::{Deaths, FileStreams, Placing};
 pub use config::Config;
+pub use drive::{Drive, Fit};
 
 pub use error::Error;
 pub use geometry::{Frontier, Geometry, Isolation, MAX_RU_PAGES, MAX_STREAMS, Sizes, Space};

@@ -53,7 +53,7 @@ struct Model {
     config: Config,
     layout: Layout,
     units: Vec<Unit>,
-    /// In the order of use; the partial unit is not in it.
+    /// In the order of use.
     free: Vec<usize>,
     frontiers: Vec<Option<usize>>,
     places: Vec<Place>,
@@ -73,10 +73,9 @@ impl Model {
     fn new(config: &Config) -> Model {
         let layout = config.geometry.layout().unwrap();
         let unit = Unit { state: State::Free, frontier: 0, written: Vec::new() };
-        let whole = layout.rus as usize - usize::from(layout.last_pages > 0);
         Model {
             units: vec![unit; layout.rus as usize],
-            free: (0..whole).collect(),
+            free: (0..layout.rus as usize).collect(),
             frontiers: vec![None; layout.frontiers as usize],
             places: vec![Place::Nowhere; layout.logical_pages as usize],
             buffer: Vec::new(),
@@ -94,8 +93,13 @@ impl Model {
         }
     }
 
-    fn size(&self, unit: usize) -> usize {
-        self.layout.size(unit as u32) as usize
+    fn size(&self) -> usize {
+        self.layout.ru_pages as usize
+    }
+
+    /// Pages written and not erased.
+    fn written(&self) -> usize {
+        self.units.iter().map(|unit| unit.written.len()).sum()
     }
 
     fn valid(&self, unit: usize) -> usize {
@@ -116,20 +120,10 @@ impl Model {
         }
     }
 
-    /// The smallest valid ratio among units with something dead, the first among equals.
+    /// The fewest valid pages among units with something dead, the first among equals.
     fn emptiest(&self, among: &[usize]) -> Option<usize> {
-        let mut best: Option<usize> = None;
-        for &unit in among {
-            let (v, s) = (self.valid(unit), self.size(unit));
-            let wins = match best {
-                None => true,
-                Some(b) => v * self.size(b) < self.valid(b) * s,
-            };
-            if v < s && wins {
-                best = Some(unit);
-            }
-        }
-        best
+        let dead = among.iter().copied().filter(|&unit| self.valid(unit) < self.size());
+        dead.min_by_key(|&unit| self.valid(unit))
     }
 
     fn pick(&mut self) -> usize {
@@ -143,7 +137,7 @@ impl Model {
             Victim::Fifo => closed.into_iter().min_by_key(|&unit| at(unit).1).unwrap(),
             Victim::CostBenefit => {
                 let worth = |unit: usize| {
-                    let (v, s) = (self.valid(unit) as f64, self.size(unit) as f64);
+                    let (v, s) = (self.valid(unit) as f64, self.size() as f64);
                     (s - v) * (self.host - at(unit).0 + 1) as f64 / (s + v)
                 };
                 let mut best = closed[0];
@@ -228,7 +222,7 @@ impl Model {
                 .copied()
                 .filter(|&u| self.pool(self.units[u].frontier) == i)
                 .collect();
-            let held: usize = mine.iter().map(|&u| self.size(u)).sum();
+            let held = mine.len() * self.size();
             self.pools[i].most_held = self.pools[i].most_held.max(held as u64);
             let Some(unit) = self.emptiest(&mine) else { continue };
             let over = held as f64 - self.pools[i].share;
@@ -244,12 +238,7 @@ impl Model {
     }
 
     fn open(&mut self, frontier: usize) {
-        let last = self.units.len() - 1;
-        let unit = if self.layout.last_pages > 0 && self.units[last].state == State::Free {
-            last
-        } else {
-            self.free.remove(0)
-        };
+        let unit = self.free.remove(0);
         assert_eq!(self.units[unit].state, State::Free);
         self.units[unit] = Unit { state: State::Open, frontier, written: Vec::new() };
         self.frontiers[frontier] = Some(unit);
@@ -265,7 +254,7 @@ impl Model {
     /// Closes the frontier's unit if it is full.
     fn close_if_full(&mut self, frontier: usize) {
         let unit = self.frontiers[frontier].unwrap();
-        if self.units[unit].written.len() == self.size(unit) {
+        if self.units[unit].written.len() == self.size() {
             self.closings += 1;
             self.units[unit].state = State::Closed { at: self.host, order: self.closings };
             self.frontiers[frontier] = None;
@@ -300,19 +289,23 @@ impl Model {
         self.flows[pool].erased += 1;
         self.erases += 1;
         self.units[victim] = Unit { state: State::Free, frontier: 0, written: Vec::new() };
-        if self.size(victim) == self.layout.ru_pages as usize {
-            self.free.push(victim);
-        }
+        self.free.push(victim);
+    }
+
+    fn is_full(&self) -> bool {
+        let several = self.layout.frontiers > 1;
+        let pages = if several { self.closed().len() * self.size() } else { self.written() };
+        pages as u64 >= self.layout.net_pages
     }
 
     fn to_flash(&mut self, page: u32, stream: usize) {
-        if !self.has_room(stream) {
-            while self.closed().len() >= self.layout.closed as usize {
+        if self.layout.frontiers == 1 || !self.has_room(stream) {
+            while self.is_full() && self.emptiest(&self.closed()).is_some() {
                 self.collect();
             }
-            if !self.has_room(stream) {
-                self.open(stream);
-            }
+        }
+        if !self.has_room(stream) {
+            self.open(stream);
         }
         self.put(stream, page);
         self.host += 1;
@@ -396,7 +389,10 @@ fn configurations() -> impl Strategy<Value = Config> {
     (victim, isolation, frontier, transport, 1_u32..7, ru_pages, 1_u64..200, buffer, any::<bool>())
         .prop_map(
             |(victim, isolation, frontier, transport, streams, ru, spare, buffer, by_class)| {
-                let pages = (u64::from(PAGES) + spare).max(2 * u64::from(ru));
+                // With several frontiers T is rounded to units.
+                let one = streams == 1 && frontier == Frontier::Single;
+                let margin = if one { 0 } else { u64::from(ru) };
+                let pages = u64::from(PAGES) + spare + margin;
                 let space = Space::Net { pages };
                 let unhinted = Geometry::unhinted(PAGES.into(), ru, space);
                 Config {

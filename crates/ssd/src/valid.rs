@@ -23,14 +23,12 @@ const GROUP: usize = 1 << GROUP_BITS;
 pub(crate) struct Valid {
     keys: Vec<u32>,
     low: Vec<u32>,
-    /// An RU that never takes part in the minimum: the partial one keeps its mark when closed.
-    apart: Option<u32>,
 }
 
 impl Valid {
-    pub fn new(rus: u32, apart: Option<u32>) -> Valid {
+    pub fn new(rus: u32) -> Valid {
         let n = rus as usize;
-        Valid { keys: vec![FREE; n], low: vec![FREE; n.div_ceil(GROUP)], apart }
+        Valid { keys: vec![FREE; n], low: vec![FREE; n.div_ceil(GROUP)] }
     }
 
     /// One page of the RU is dead. Returns `false` if there is no such RU (the page was not on
@@ -52,9 +50,6 @@ impl Valid {
     }
 
     pub fn close(&mut self, ru: u32) {
-        if Some(ru) == self.apart {
-            return;
-        }
         let key = &mut self.keys[ru as usize];
         *key -= OPEN;
         let low = &mut self.low[ru as usize >> GROUP_BITS];
@@ -73,7 +68,7 @@ impl Valid {
         self.keys[ru as usize] & (OPEN - 1)
     }
 
-    /// Keys by RU: below [`OPEN`] for closed RUs, the partial one apart.
+    /// Keys by RU: below [`OPEN`] for closed RUs.
     pub fn keys(&self) -> &[u32] {
         &self.keys
     }

@@ -94,10 +94,11 @@ pub fn optimum(alpha: f64, classes: &[Class]) -> (f64, Vec<f64>) {
     (a, alphas)
 }
 
-/// A log that goes round, perfectly apart from random data: A = p + (1 − p)·A((α − s)/(1 − s)).
-pub fn log_apart(alpha: f64, log: Class) -> f64 {
+/// A log that goes round, perfectly apart from random data: A = p + (1 − p)·A((α − s)/(1 − s)), where
+/// `random` is A of the random data alone ([`fifo`], or [`greedy`] with some size of unit).
+pub fn log_apart(alpha: f64, log: Class, random: impl Fn(f64) -> f64) -> f64 {
     let (p, s) = (log.traffic, log.space);
-    p + (1.0 - p) * fifo((alpha - s) / (1.0 - s))
+    p + (1.0 - p) * random((alpha - s) / (1.0 - s))
 }
 
 /// The point between `low` and `high` from which on `above` holds.
@@ -107,4 +108,106 @@ fn bisect(mut low: f64, mut high: f64, above: impl Fn(f64) -> bool) -> f64 {
         if above(middle) { high = middle } else { low = middle }
     }
     0.5 * (low + high)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// S_f, α, FIFO, greedy P = 64, 256, 4096, Agarwal: table 5.1 of the reference.
+    const UNIFORM: [(f64, f64, f64, f64, f64, f64, f64); 9] = [
+        (0.05, 1.0526, 10.172, 8.817, 9.796, 10.148, 10.000),
+        (0.07, 1.0753, 7.318, 6.598, 7.124, 7.305, 7.143),
+        (0.10, 1.1111, 5.179, 4.815, 5.083, 5.173, 5.000),
+        (0.125, 1.1429, 4.182, 3.945, 4.120, 4.178, 4.000),
+        (0.15, 1.1765, 3.519, 3.353, 3.476, 3.516, 3.333),
+        (0.20, 1.2500, 2.693, 2.598, 2.668, 2.691, 2.500),
+        (0.25, 1.3333, 2.201, 2.139, 2.185, 2.200, 2.000),
+        (0.28, 1.3889, 1.992, 1.942, 1.979, 1.991, 1.786),
+        (0.50, 2.0, 1.255, 1.239, 1.251, 1.255, 1.000),
+    ];
+
+    fn near(found: f64, published: f64) {
+        assert!((found - published).abs() <= 0.000_51, "{found} is not {published}");
+    }
+
+    #[test]
+    fn uniform_forms_meet_the_published_table() {
+        for (spare, alpha, f, g64, g256, g4096, a) in UNIFORM {
+            let exact = 1.0 / (1.0 - spare);
+            assert!((exact - alpha).abs() < 5e-5);
+            near(fifo(exact), f);
+            near(greedy(exact, 64), g64);
+            near(greedy(exact, 256), g256);
+            near(greedy(exact, 4096), g4096);
+            near(agarwal(exact), a);
+        }
+    }
+
+    fn pair(space: f64, traffic: f64, death: Death) -> [Class; 2] {
+        let rest = Class { space: 1.0 - space, traffic: 1.0 - traffic, death: Death::Random };
+        [Class { space, traffic, death }, rest]
+    }
+
+    /// Space, traffic, S_f, mixed FIFO, optimum, α_hot, α_cold: table 5.3.
+    const HOT_COLD: [(f64, f64, f64, f64, f64, f64, f64); 5] = [
+        (0.2, 0.8, 0.07, 7.682, 4.935, 1.188, 1.047),
+        (0.2, 0.8, 0.15, 3.869, 2.517, 1.438, 1.111),
+        (0.2, 0.8, 0.28, 2.317, 1.563, 1.942, 1.251),
+        (0.1, 0.9, 0.07, 8.358, 3.093, 1.374, 1.042),
+        (0.1, 0.9, 0.15, 4.430, 1.759, 1.857, 1.101),
+    ];
+
+    #[test]
+    fn two_random_classes_meet_the_published_table() {
+        for (space, traffic, spare, mixed, best, hot, cold) in HOT_COLD {
+            let alpha = 1.0 / (1.0 - spare);
+            let classes = pair(space, traffic, Death::Random);
+            near(mixed_fifo(alpha, &classes), mixed);
+            let (a, alphas) = optimum(alpha, &classes);
+            near(a, best);
+            near(alphas[0], hot);
+            near(alphas[1], cold);
+        }
+    }
+
+    /// Traffic, space, S_f, mixed FIFO, ideal: table 5.4.
+    const LOG: [(f64, f64, f64, f64, f64); 6] = [
+        (0.3, 0.02, 0.07, 7.405, 5.33),
+        (0.3, 0.02, 0.15, 3.966, 2.724),
+        (0.3, 0.02, 0.28, 2.293, 1.677),
+        (0.5, 0.02, 0.07, 8.495, 4.09),
+        (0.5, 0.02, 0.15, 4.524, 2.231),
+        (0.5, 0.02, 0.28, 2.586, 1.483),
+    ];
+
+    #[test]
+    fn a_log_and_random_data_meet_the_published_table() {
+        for (traffic, space, spare, mixed, ideal) in LOG {
+            let alpha = 1.0 / (1.0 - spare);
+            let classes = pair(space, traffic, Death::InOrder);
+            near(mixed_fifo(alpha, &classes), mixed);
+            let found = log_apart(alpha, classes[0], fifo);
+            assert!((found - ideal).abs() <= 0.0051, "{found} is not {ideal}");
+        }
+    }
+
+    #[test]
+    fn the_quota_rule_computes_the_same_optimum() {
+        for (space, traffic, spare, ..) in HOT_COLD {
+            let alpha = 1.0 / (1.0 - spare);
+            let pages = 1e6;
+            let classes = [(space * pages, traffic), ((1.0 - space) * pages, 1.0 - traffic)];
+            let shares = crate::victim::shares(&classes, alpha * pages);
+            let (_, alphas) = optimum(alpha, &pair(space, traffic, Death::Random));
+            assert!((shares[0] / (space * pages) / alphas[0] - 1.0).abs() < 1e-6);
+            assert!((shares.iter().sum::<f64>() / (alpha * pages) - 1.0).abs() < 1e-9);
+        }
+    }
+
+    #[test]
+    fn equal_classes_gain_nothing_by_separation() {
+        let (a, _) = optimum(1.1, &pair(0.5, 0.5, Death::Random));
+        assert!((a / fifo(1.1) - 1.0).abs() < 1e-9);
+    }
 }

@@ -40,3 +40,34 @@ pub fn harmonic(x: f64) -> f64 {
         r * (1.0 / 12.0 - r * (1.0 / 120.0 - r * (1.0 / 252.0 - r * (1.0 / 240.0 - r / 132.0))));
     z.ln() - 0.5 / z - series - below + EULER
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lambert_w_is_the_inverse_and_meets_known_values() {
+        // Ω, the omega constant: OEIS A030178.
+        assert!((lambert_w0(1.0) - 0.567_143_290_409_783_8).abs() < 1e-15);
+        assert!((lambert_w0(std::f64::consts::E) - 1.0).abs() < 1e-15);
+        assert_eq!(lambert_w0(0.0), 0.0);
+        for w in [-0.999, -0.9, -0.5, -0.1, -1e-6, 1e-6, 0.3, 2.0, 10.0_f64] {
+            let found = lambert_w0(w * w.exp());
+            // Near −1 the inverse is ill-conditioned: error of the argument over (1 + w).
+            let bound = 1e-14 / (1.0 + w).min(1.0);
+            assert!((found - w).abs() <= bound * w.abs().max(1.0), "{found} is not {w}");
+        }
+    }
+
+    #[test]
+    fn harmonic_numbers_are_sums_and_continue_them() {
+        let mut sum = 0.0;
+        for n in 1..=100 {
+            sum += 1.0 / f64::from(n);
+            assert!((harmonic(f64::from(n)) / sum - 1.0).abs() < 1e-13, "H({n})");
+        }
+        assert!(harmonic(0.0).abs() < 1e-14);
+        // H(1/2) = 2 − 2 ln 2.
+        assert!((harmonic(0.5) - (2.0 - 2.0 * std::f64::consts::LN_2)).abs() < 1e-13);
+    }
+}

@@ -13,7 +13,7 @@ impl VictimRule for CostBenefit {
         let mut best = None;
         let mut most = 0.0_f64;
         for (ru, valid) in view.closed() {
-            let size = view.layout.size(ru);
+            let size = view.layout.ru_pages;
             let age = view.now - view.closed_at[ru as usize] + 1;
             let worth = f64::from(size - valid) * age as f64 / f64::from(size + valid);
             if worth > most {

@@ -90,48 +90,15 @@ pub(crate) struct View<'a> {
     pub closed_at: &'a [u64],
     /// Host pages written to flash so far.
     pub now: u64,
-    /// Whether the partial RU is closed.
-    pub partial_closed: bool,
     /// By pool.
     pub flows: &'a [Flow],
     pub frontiers: &'a [Open],
 }
 
 impl View<'_> {
-    /// All closed RUs with their valid counts, by number; the partial one last.
+    /// All closed RUs with their valid counts, by number.
     pub fn closed(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
-        let whole = self.valid.keys().iter().zip(0..).filter(|&(&key, _)| key < OPEN);
-        whole.map(|(&key, ru)| (ru, key)).chain(self.partial())
-    }
-
-    /// The partial RU and its valid count, if it is closed.
-    pub fn partial(&self) -> Option<(u32, u32)> {
-        let ru = self.layout.partial().filter(|_| self.partial_closed)?;
-        Some((ru, self.valid.count(ru)))
-    }
-
-    /// The closed RU with the smallest valid ratio that has a dead page; the lowest-numbered among
-    /// equals.
-    pub fn emptiest(&self) -> Option<(u32, u32)> {
-        self.emptier(self.valid.emptiest(), self.partial())
-    }
-
-    /// The better of a whole and the partial RU.
-    pub fn emptier(
-        &self,
-        whole: Option<(u32, u32)>,
-        partial: Option<(u32, u32)>,
-    ) -> Option<(u32, u32)> {
-        let (full, last) = (self.layout.ru_pages, self.layout.last_pages);
-        let whole = whole.filter(|&(_, count)| count < full);
-        let partial = partial.filter(|&(_, count)| count < last);
-        match (whole, partial) {
-            (Some(w), Some(p)) => {
-                let partial_wins =
-                    u64::from(p.1) * u64::from(full) < u64::from(w.1) * u64::from(last);
-                Some(if partial_wins { p } else { w })
-            }
-            (whole, partial) => whole.or(partial),
-        }
+        let keys = self.valid.keys().iter().zip(0..);
+        keys.filter(|&(&key, _)| key < OPEN).map(|(&key, ru)| (ru, key))
     }
 }

@@ -39,7 +39,7 @@ struct Pool {
 
 impl VictimRule for Quota {
     fn pick(&mut self, view: &View<'_>) -> Option<u32> {
-        let emptiest = view.emptiest()?;
+        let emptiest = view.valid.emptiest()?;
         if emptiest.1 == 0 {
             return Some(emptiest.0);
         }
@@ -58,18 +58,14 @@ impl VictimRule for Quota {
                 best[pool] = Some((ru, key));
             }
         }
-        let partial = view.partial().map(|p| (usize::from(view.pool[p.0 as usize]), p));
-        if let Some((pool, _)) = partial {
-            held[pool] += u64::from(view.layout.last_pages);
-        }
         for (pool, &held) in self.pools.iter_mut().zip(&held) {
             pool.most_held = pool.most_held.max(held);
         }
         let mut chosen = emptiest.0;
         let mut most = f64::NEG_INFINITY;
         for (i, pool) in self.pools.iter().enumerate() {
-            let own = partial.filter(|&(of, _)| of == i).map(|(_, p)| p);
-            let Some((ru, _)) = view.emptier(best[i], own) else { continue };
+            let dead = best[i].filter(|&(_, valid)| valid < view.layout.ru_pages);
+            let Some((ru, _)) = dead else { continue };
             let over = held[i] as f64 - pool.share;
             if over > most {
                 most = over;
@@ -95,9 +91,6 @@ impl Quota {
                     closed_live[usize::from(pool)] += count;
                 }
             }
-        }
-        if let Some((ru, count)) = view.partial() {
-            closed_live[usize::from(view.pool[ru as usize])] += u64::from(count);
         }
         // An open RU counts what is not yet written as valid.
         for open in view.frontiers.iter().filter(|open| open.room() > 0) {

@@ -29,6 +29,8 @@ pub struct Synthetic {
     pages: u32,
     flip: Option<u32>,
     rng: Pcg64Mcg,
+    /// Next page of the first pass; none once it is over.
+    filling: Option<u32>,
 }
 
 #[derive(Clone, Debug)]
@@ -113,18 +115,44 @@ impl Synthetic {
             }
             Hints::Flip(_) => return Err(wrong("the flip probability must lie between 0 and 1")),
         };
-        Ok(Synthetic { shape, pages, flip, rng: Pcg64Mcg::seed_from_u64(seed) })
+        Ok(Synthetic { shape, pages, flip, rng: Pcg64Mcg::seed_from_u64(seed), filling: None })
     }
 
     /// Uniform random writes over `pages` pages (at least one is assumed).
     pub fn uniform(pages: u32, seed: u64) -> Synthetic {
         let rng = Pcg64Mcg::seed_from_u64(seed);
-        Synthetic { shape: Shape::Uniform, pages: pages.max(1), flip: None, rng }
+        Synthetic { shape: Shape::Uniform, pages: pages.max(1), flip: None, rng, filling: None }
+    }
+
+    /// Begins with one pass over all pages, in order, each with the class and hint of its later
+    /// writes: data that was written under the same policy.
+    pub fn with_first_pass(mut self) -> Synthetic {
+        self.filling = Some(0);
+        self
+    }
+
+    /// Pages of class 0.
+    fn first_class(&self) -> u32 {
+        match self.shape {
+            Shape::HotCold { hot: pages, .. } | Shape::LogRandom { log: pages, .. } => pages,
+            _ => self.pages,
+        }
     }
 }
 
 impl Workload for Synthetic {
     fn read(&mut self, ops: &mut Vec<Op>) -> Result<(), Error> {
+        if let Some(from) = self.filling {
+            let to = self.pages.min(from.saturating_add(BATCH as u32));
+            let first = self.first_class();
+            for page in from..to {
+                let bits =
+                    if matches!(self.flip, None | Some(0)) { 0 } else { self.rng.next_u64() };
+                ops.push(labelled(page, page >= first, self.flip, bits as u32));
+            }
+            self.filling = (to < self.pages).then_some(to);
+            return Ok(());
+        }
         let (rng, pages, flip) = (&mut self.rng, self.pages, self.flip);
         let one = |page| Op::write(page, 1);
         match &mut self.shape {
