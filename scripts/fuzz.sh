@@ -18,6 +18,7 @@ for target in $targets; do
 	# what the project has of good input is where fuzzing begins
 	case $target in
 	policy) cp policies/*.toml "fuzz/corpus/$target/" ;;
+	results) head -c 8000 crates/trial/tests/fixtures/results-v1.jsonl >"fuzz/corpus/$target/sample" ;;
 	esac
 	# the sanitizers want a nightly compiler; the assertions of the targets do not
 	cargo fuzz run --sanitizer none "$target" -- -max_total_time="$seconds" -max_len=8192 \

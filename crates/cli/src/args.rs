@@ -39,7 +39,7 @@ pub enum Verb {
     /// List, show, check and explain policies
     Policy(PolicyArgs),
     /// Compare policies on a real server, in paired rounds
-    Trial(TrialArgs),
+    Trial(Box<TrialArgs>),
 }
 
 const RUN_HELP: &str = "\

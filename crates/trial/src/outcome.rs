@@ -206,6 +206,9 @@ fn side(metric: Metric, percent: f64) -> String {
         Metric::Time => ("slower", "faster"),
         Metric::Amount => ("higher", "lower"),
     };
+    if percent > 1000.0 {
+        return format!("over ten times {more}");
+    }
     let word = if percent < 0.0 { less } else { more };
     format!("{:.1} % {word}", percent.abs())
 }

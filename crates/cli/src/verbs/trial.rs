@@ -3,7 +3,8 @@
 use std::io::{BufRead, IsTerminal, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 use anyhow::anyhow;
@@ -19,6 +20,7 @@ use shelflife_trial::{
     ArmFigures, Error, Estimate, Observer, Options, Outcome, Phase, Place, Preset, Progress,
     Results, Spec, Wishes, idea, resume,
 };
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::args::{PresetArg, TrialArgs};
 use crate::done::{Done, Failure, NO, NOT_HERE};
@@ -33,7 +35,7 @@ pub fn run(args: &TrialArgs) -> Result<Done, Failure> {
         return shown(args, &results, &outcome);
     }
     let stop = Arc::new(AtomicBool::new(false));
-    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+    for signal in [SIGINT, SIGTERM, SIGHUP] {
         signal_hook::flag::register(signal, Arc::clone(&stop))?;
     }
     let mut options = Options {
@@ -41,9 +43,9 @@ pub fn run(args: &TrialArgs) -> Result<Done, Failure> {
         place: place(args)?,
         bindir: args.pg_bindir.clone(),
         keep: args.keep,
-        cancel: Cancel::new(stop),
+        cancel: Cancel::new(Arc::clone(&stop)),
     };
-    let mut watcher = Watcher::new(args);
+    let mut watcher = Watcher::new(args, stop);
     let done = if let Some(dir) = &args.resume {
         options.dir.clone_from(dir);
         resume(&options, &mut watcher)
@@ -259,6 +261,7 @@ fn aims(header: &Header) -> String {
 /// Progress on standard error, on a terminal; warnings and the question before the first byte.
 struct Watcher {
     bar: ProgressBar,
+    stop: Arc<AtomicBool>,
     yes: bool,
     json: bool,
     shown: Instant,
@@ -266,13 +269,14 @@ struct Watcher {
 }
 
 impl Watcher {
-    fn new(args: &TrialArgs) -> Watcher {
+    fn new(args: &TrialArgs, stop: Arc<AtomicBool>) -> Watcher {
         // Hidden by itself where standard error is no terminal.
         let bar = ProgressBar::new(1000);
         let style = ProgressStyle::with_template("{bar:24} {msg}");
         bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
         Watcher {
             bar,
+            stop,
             yes: args.yes,
             json: args.json,
             shown: Instant::now(),
@@ -290,7 +294,7 @@ impl Watcher {
 impl Observer for Watcher {
     fn confirm(&mut self, estimate: &Estimate, storage: &Mount, free: u64) -> bool {
         self.say(&format!(
-            "about {} will be written to {} ({}, {} free): loading {}, then at most {}",
+            "about {} will be written to {} ({}, {} free): loading {}, then {}",
             bytes(estimate.total_bytes()),
             plain(&storage.device),
             plain(&storage.file_system),
@@ -301,16 +305,13 @@ impl Observer for Watcher {
         if self.yes || estimate.is_small() {
             return true;
         }
-        let input = std::io::stdin();
-        if !input.is_terminal() || !std::io::stderr().is_terminal() {
+        if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
             return false;
         }
-        let mut answer = String::new();
         self.bar.suspend(|| {
             let _ = write!(std::io::stderr(), "go on? [y/N] ");
-            let _ = input.lock().read_line(&mut answer);
-        });
-        matches!(answer.trim(), "y" | "Y" | "yes")
+            matches!(answer(&self.stop).trim(), "y" | "Y" | "yes")
+        })
     }
 
     fn progress(&mut self, progress: &Progress<'_>) {
@@ -349,6 +350,24 @@ impl Observer for Watcher {
     fn round(&mut self, round: &Round) {
         if let Some(failed) = &round.failed {
             self.warn(&format!("round {} ({}) failed: {failed}", round.position + 1, round.label));
+        }
+    }
+}
+
+/// A line from the terminal; empty after Ctrl-C, which alone does not end a read.
+fn answer(stop: &AtomicBool) -> String {
+    let (tell, told) = channel();
+    // It ends with its line, or with the program.
+    std::thread::spawn(move || {
+        let mut line = String::new();
+        let _ = std::io::stdin().lock().read_line(&mut line);
+        let _ = tell.send(line);
+    });
+    loop {
+        match told.recv_timeout(Duration::from_millis(50)) {
+            Ok(line) => return line,
+            Err(RecvTimeoutError::Timeout) if !stop.load(Ordering::Relaxed) => {}
+            Err(_) => return String::new(),
         }
     }
 }

@@ -42,7 +42,7 @@ impl Writer {
         let file = OpenOptions::new().read(true).append(true).open(path).map_err(failed)?;
         let mut writer = Writer { file, path: path.to_owned() };
         writer.lock()?;
-        let results = Results::read_from(&writer.file, path)?;
+        let results = Results::from_reader(&writer.file, path)?;
         writer.file.set_len(results.whole_bytes).map_err(failed)?;
         writer.file.seek(SeekFrom::End(0)).map_err(failed)?;
         Ok((writer, results))
@@ -91,10 +91,15 @@ impl Results {
     pub fn read(path: &Path) -> Result<Results> {
         let path = if path.is_dir() { path.join(FILE) } else { path.to_owned() };
         let file = File::open(&path).map_err(Error::io("cannot open", &path))?;
-        Results::read_from(&file, &path)
+        Results::from_reader(&file, &path)
     }
 
-    fn read_from(file: &File, path: &Path) -> Result<Results> {
+    /// Reads results from anywhere; `path` is their name in errors.
+    ///
+    /// # Errors
+    ///
+    /// As [`Results::read`].
+    pub fn from_reader(file: impl Read, path: &Path) -> Result<Results> {
         let wrong =
             |line: usize, why: String| Error::NotResults { path: path.to_owned(), line, why };
         let mut reader = BufReader::new(file);
@@ -288,6 +293,26 @@ mod tests {
         both.failed = Some("x".into());
         let both = line(&Record::Round(Box::new(both)));
         assert!(told(&path, format!("{first}{both}")).contains("either figures or a failure"));
+    }
+
+    /// Written by version 1 of the format, and never again changed.
+    #[test]
+    fn a_frozen_sample_is_read_for_ever() {
+        let sample = include_bytes!("../../tests/fixtures/results-v1.jsonl");
+        let results = Results::from_reader(&sample[..], Path::new("sample")).unwrap();
+        assert_eq!(results.header.spec.arms[1].name, "wal-first");
+        let outcome = results.outcome().unwrap();
+        assert!(outcome.complete && outcome.measured == 4);
+        assert!(outcome.answer.starts_with("quick look, no verdict"), "{}", outcome.answer);
+        let mut again = Vec::new();
+        for record in std::iter::once(&Record::Header(Box::new(results.header.clone())))
+            .chain(&results.records)
+        {
+            again.extend(serde_json::to_vec(record).unwrap());
+            again.push(b'\n');
+        }
+        let again = Results::from_reader(&again[..], Path::new("sample")).unwrap();
+        assert_eq!(again, results);
     }
 
     #[test]

@@ -106,6 +106,7 @@ pub fn run(spec: &Spec, options: &Options, observer: &mut dyn Observer) -> Resul
         return Err(Error::LowSpace { path: target, free, needed: estimate.room_bytes });
     }
     if !observer.confirm(&estimate, &machine.storage, free) {
+        cancel.check()?;
         return Err(Error::Declined { bytes: estimate.total_bytes() });
     }
     let server = match server.take() {
