@@ -99,6 +99,8 @@ where
         while let Some(entry) = entries.next() {
             let entry = match entry {
                 Ok(entry) => entry,
+                // the folder was removed meanwhile
+                Err(Errno::NOENT) => break,
                 Err(errno) => {
                     refuse(self.tally, errno);
                     break;
