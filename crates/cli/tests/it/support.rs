@@ -6,7 +6,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -209,8 +209,7 @@ impl Said {
 
 /// Runs a command to its end.
 pub fn said(command: &mut Command) -> Said {
-    let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
-    let child = child.unwrap_or_else(|e| panic!("{command:?}: {e}"));
+    let child = spawn(command.stdout(Stdio::piped()).stderr(Stdio::piped()));
     let pid = child.id();
     let output = child.wait_with_output().unwrap();
     Said {
@@ -221,12 +220,26 @@ pub fn said(command: &mut Command) -> Said {
     }
 }
 
+fn spawn(command: &mut Command) -> Child {
+    loop {
+        match command.stdin(Stdio::null()).spawn() {
+            Ok(child) => return child,
+            // Where tests are threads of one process, another one's child may, until it calls
+            // exec, hold the copy of the program open that was just written.
+            Err(error) if error.kind() == ErrorKind::ExecutableFileBusy => {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            Err(error) => panic!("{command:?}: {error}"),
+        }
+    }
+}
+
 /// A child that does not outlive the test.
 pub struct Guard(pub Child);
 
 impl Guard {
     pub fn spawn(command: &mut Command) -> Guard {
-        Guard(command.stdin(Stdio::null()).spawn().unwrap_or_else(|e| panic!("{command:?}: {e}")))
+        Guard(spawn(command))
     }
 }
 
@@ -291,7 +304,8 @@ fn clean(command: &mut Command) {
             command.env_remove(name);
         }
     }
-    command.env("LC_ALL", "C");
+    // Folders that the server's user may not enter turn "no such program" into "not permitted".
+    command.env("LC_ALL", "C").env("PATH", "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin");
 }
 
 fn program() -> PathBuf {
