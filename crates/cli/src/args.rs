@@ -1,5 +1,9 @@
 //! The command line.
 
+mod trace;
+
+pub use trace::{CutArgs, ExportArgs, HeadArgs, ImportArgs, TraceAction, TraceArgs};
+
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -40,6 +44,12 @@ pub enum Verb {
     Policy(PolicyArgs),
     /// Compare policies on a real server, in paired rounds
     Trial(Box<TrialArgs>),
+    /// Make a trace of a recording in another format
+    Import(ImportArgs),
+    /// Write a trace in another format
+    Export(ExportArgs),
+    /// Look at a trace, check, cut, anonymise, merge and summarise it
+    Trace(TraceArgs),
 }
 
 const RUN_HELP: &str = "\
@@ -319,7 +329,8 @@ pub struct TrialArgs {
     /// Transactions to start per second; compares the mean latency instead of tps
     #[arg(long, value_name = "TPS")]
     pub rate: Option<f64>,
-    /// A pgbench script and its weight, instead of tpcb-like; may be repeated
+    /// A pgbench script and its weight, or simple-update or select-only, instead of tpcb-like; may
+    /// be repeated
     #[arg(long, value_name = "FILE[@W]")]
     pub script: Vec<String>,
     /// A setting of the trial's own server; may be repeated

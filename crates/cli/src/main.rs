@@ -29,6 +29,9 @@ fn main() -> ExitCode {
         Verb::Switch(args) => verbs::switch::run(&args),
         Verb::Policy(args) => verbs::policy::run(&args),
         Verb::Trial(args) => verbs::trial::run(&args),
+        Verb::Import(args) => verbs::import::run(&args),
+        Verb::Export(args) => verbs::export::run(&args),
+        Verb::Trace(args) => verbs::trace::run(&args),
     };
     match result {
         Ok(done) => finish(&done),

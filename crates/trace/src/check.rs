@@ -63,7 +63,7 @@ pub fn check(trace: &Trace, progress: &mut dyn FnMut(u64) -> bool) -> Result<Che
                 u64::from(device.and_then(|d| d.bytes).is_some_and(|bytes| event.end() > bytes));
         }
         if !progress(counts.events) {
-            return Err(Error::Options("stopped".to_owned()));
+            return Err(Error::Stopped);
         }
     }
     found.events = counts.events;

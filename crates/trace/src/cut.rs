@@ -87,7 +87,7 @@ pub fn cut(
         }
         seen += batch.len() as u64;
         if !progress(seen) {
-            return Err(Error::Options("stopped".to_owned()));
+            return Err(Error::Stopped);
         }
     }
     Ok(())
@@ -299,7 +299,7 @@ pub fn merge(
         heads[number] = head;
         seen += 1;
         if seen.is_multiple_of(1 << 16) && !progress(seen) {
-            return Err(Error::Options("stopped".to_owned()));
+            return Err(Error::Stopped);
         }
     }
     Ok(())

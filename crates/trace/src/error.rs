@@ -159,6 +159,9 @@ pub enum Error {
         /// Why the format cannot be told.
         reason: String,
     },
+    /// The caller's `progress` answered `false`.
+    #[error("stopped")]
+    Stopped,
     /// Options that contradict each other or the input.
     #[error("{0}")]
     Options(String),

@@ -130,7 +130,7 @@ pub fn export(
             }
         }
         if !progress(seen) {
-            return Err(Error::Options("stopped".to_owned()));
+            return Err(Error::Stopped);
         }
     }
     out.flush().map_err(failed)?;

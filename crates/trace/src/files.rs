@@ -362,7 +362,10 @@ impl Reading {
         let mut at = self.first;
         while at < self.rows.len() {
             let want = (self.rows.len() - at).min(PART);
-            (inodes.clear(), generations.clear(), has_inode.clear(), has_generation.clear());
+            inodes.clear();
+            generations.clear();
+            has_inode.clear();
+            has_generation.clear();
             let read = wide.read_records(want, Some(&mut has_inode), None, &mut inodes);
             if read.map_err(Error::parquet(&self.path))?.0 != want || has_inode.len() != want {
                 return Err(self.short(8));

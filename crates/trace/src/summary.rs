@@ -130,6 +130,9 @@ impl Ends {
     }
 }
 
+/// The line of a file's class and of its relation.
+type Lines = (usize, Option<usize>);
+
 /// Everything of a summary while events come in.
 struct Groups {
     total: Group,
@@ -139,7 +142,7 @@ struct Groups {
     processes: Vec<Group>,
     devices: Vec<Group>,
     /// Line of `classes` and of `relations` by file.
-    lines: Vec<(usize, Option<usize>)>,
+    lines: Vec<Lines>,
     memory: usize,
     exact: bool,
 }
@@ -195,7 +198,7 @@ impl Groups {
 }
 
 /// Lines by class and by relation, and which each file belongs to.
-fn by_file(files: &FileTable) -> (Vec<Group>, Vec<Group>, Vec<(usize, Option<usize>)>) {
+fn by_file(files: &FileTable) -> (Vec<Group>, Vec<Group>, Vec<Lines>) {
     let (mut classes, mut relations, mut lines) = (Vec::new(), Vec::new(), Vec::new());
     let (mut class_lines, mut relation_lines) = (HashMap::new(), HashMap::new());
     for (_, file) in files.iter() {
@@ -245,7 +248,7 @@ pub fn summarize(trace: &Trace, progress: &mut dyn FnMut(u64) -> bool) -> Result
         }
         seen += batch.len() as u64;
         if !progress(seen) {
-            return Err(Error::Options("stopped".to_owned()));
+            return Err(Error::Stopped);
         }
     }
     let mut number = 0;

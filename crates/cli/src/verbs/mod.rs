@@ -1,9 +1,12 @@
 //! One module a verb.
 
 pub mod apply;
+pub mod export;
 pub mod hint;
+pub mod import;
 pub mod policy;
 pub mod run;
 pub mod status;
 pub mod switch;
+pub mod trace;
 pub mod trial;

@@ -167,7 +167,8 @@ fn shown(args: &TrialArgs, results: &Results, outcome: &Outcome) -> Result<Done,
 }
 
 fn table(outcome: &Outcome) -> Table {
-    let heads = [
+    let quick = outcome.analysis.as_ref().is_none_or(|analysis| analysis.quick);
+    let mut heads = vec![
         "arm",
         "rounds",
         "tps",
@@ -177,11 +178,14 @@ fn table(outcome: &Outcome) -> Table {
         "WAL/tx",
         "temp/tx",
         "HOT",
-        "against the first",
+        "change",
         "95 % interval",
-        "p",
     ];
-    let mut table = Table::new(heads).right(1..heads.len());
+    if !quick {
+        heads.push("p");
+    }
+    let columns = heads.len();
+    let mut table = Table::new(heads).right(1..columns);
     for (at, arm) in outcome.arms.iter().enumerate() {
         let comparison = outcome
             .analysis
@@ -191,14 +195,14 @@ fn table(outcome: &Outcome) -> Table {
         let interval = estimate.and_then(|e| e.interval).map(|interval| {
             format!("{} … {}", percent(interval.low_percent), percent(interval.high_percent))
         });
-        let quick = outcome.analysis.as_ref().is_none_or(|analysis| analysis.quick);
-        let p = comparison.and_then(|c| c.p).filter(|_| !quick);
         let mut row = figures(arm);
         row.extend([
             estimate.map_or_else(String::new, |e| percent(e.percent)),
             interval.unwrap_or_default(),
-            p.map_or_else(String::new, |p| figure(p.holm)),
         ]);
+        if !quick {
+            row.push(comparison.and_then(|c| c.p).map_or_else(String::new, |p| figure(p.holm)));
+        }
         table.row(row);
     }
     table

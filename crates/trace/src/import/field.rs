@@ -144,8 +144,8 @@ fn long_number(text: &[u8], what: &'static str) -> Result<u64, Bad> {
     if text.is_empty() || !text.iter().all(u8::is_ascii_digit) {
         return Err(Bad::Expected(what));
     }
-    let digits = text.iter().map(|byte| u64::from(byte - b'0'));
-    let value = digits.fold(Some(0u64), |value, digit| value?.checked_mul(10)?.checked_add(digit));
+    let mut digits = text.iter().map(|byte| u64::from(byte - b'0'));
+    let value = digits.try_fold(0u64, |value, digit| value.checked_mul(10)?.checked_add(digit));
     value.ok_or(Bad::Overflow(what))
 }
 

@@ -8,6 +8,9 @@ const BUFFER: usize = 256 << 10;
 /// The longest line that is looked at.
 pub(crate) const LONGEST: usize = 64 << 10;
 
+/// A line's number, and its bytes if it is not too long.
+pub(crate) type Line<'b> = (u64, Option<&'b [u8]>);
+
 pub(crate) struct Lines<R> {
     reader: R,
     buffer: Vec<u8>,
@@ -24,7 +27,7 @@ impl<R: Read> Lines<R> {
 
     /// The next line's number, from 1, and the line without its end (`\n` or `\r\n`); no line for
     /// one that is too long.
-    pub(crate) fn next(&mut self) -> std::io::Result<Option<(u64, Option<&[u8]>)>> {
+    pub(crate) fn next(&mut self) -> std::io::Result<Option<Line<'_>>> {
         let mut searched = 0;
         loop {
             let held = &self.buffer[self.start..self.end];

@@ -104,7 +104,7 @@ impl<'w, 'p> Sink<'w, 'p> {
     pub(crate) fn tick(&mut self) -> Result<(), Error> {
         self.seen += 1;
         if self.seen.is_multiple_of(TICK) && !(self.progress)(self.seen) {
-            return Err(Error::Options("stopped".to_owned()));
+            return Err(Error::Stopped);
         }
         Ok(())
     }
