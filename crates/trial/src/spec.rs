@@ -63,11 +63,11 @@ pub struct Wishes {
 /// A script of the load, with its text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ScriptText {
-    /// Its file name, without folder.
+    /// Its file name, without folder; or the name of one of pgbench's own.
     pub name: String,
     /// Its weight.
     pub weight: u32,
-    /// What it does.
+    /// What it does; empty for one of pgbench's own.
     pub text: String,
 }
 
@@ -260,13 +260,15 @@ impl Spec {
         u64::from(self.seconds) * 10 >= u64::from(self.checkpoint_timeout_s) * 29
     }
 
-    /// The scripts as pgbench takes them, their files in `folder`.
-    pub(crate) fn scripts_in(&self, folder: &Path) -> Vec<(PathBuf, Script)> {
+    /// The scripts as pgbench takes them, files in `folder`.
+    pub(crate) fn scripts_in(&self, folder: &Path) -> Vec<Script> {
         let numbered = self.scripts.iter().enumerate();
         numbered
-            .map(|(at, script)| {
-                let path = folder.join(format!("{}-{}", at + 1, script.name));
-                (path.clone(), Script::File(path, script.weight))
+            .map(|(at, script)| match script.text.is_empty() {
+                true => Script::Builtin(script.name.clone(), script.weight),
+                false => {
+                    Script::File(folder.join(format!("{}-{}", at + 1, script.name)), script.weight)
+                }
             })
             .collect()
     }
@@ -338,13 +340,18 @@ fn read_script(given: &str) -> Result<ScriptText> {
     let Ok(script) = given.parse::<Script>();
     let (path, weight) = match script {
         Script::File(path, weight) => (path, weight),
-        Script::Builtin(name, weight) => (PathBuf::from(name), weight),
+        Script::Builtin(name, weight) => {
+            return Ok(ScriptText { name, weight, text: String::new() });
+        }
     };
     let failed = |source| Error::Io { what: "cannot read the script", path: path.clone(), source };
     if path.metadata().map_err(failed)?.len() > MAX_SCRIPT {
         return Err(Error::Spec(format!("--script {given}: longer than {MAX_SCRIPT} bytes")));
     }
     let text = std::fs::read_to_string(&path).map_err(failed)?;
+    if text.is_empty() {
+        return Err(Error::Spec(format!("--script {given}: the script is empty")));
+    }
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     Ok(ScriptText { name, weight, text })
 }
@@ -435,7 +442,11 @@ mod tests {
         let script = ScriptText { name: "sort.sql".into(), weight: 3, text: "SELECT 1;\n".into() };
         assert_eq!(spec.scripts, [script]);
         let files = spec.scripts_in(Path::new("/x"));
-        assert_eq!(files[0].1.to_string(), "/x/1-sort.sql@3");
+        assert_eq!(files[0].to_string(), "/x/1-sort.sql@3");
+        let own = Spec::new(&wishes("simple-update@2".into())).unwrap();
+        assert_eq!(own.scripts_in(Path::new("/x"))[0].to_string(), "simple-update@2");
+        std::fs::write(&path, "").unwrap();
+        assert!(told(&wishes(path.display().to_string())).contains("is empty"));
         assert!(told(&wishes("/nowhere.sql".into())).starts_with("cannot read the script"));
         let mut hostile = spec;
         hostile.scripts[0].name = "../../etc/x".into();

@@ -76,14 +76,18 @@ pub enum Script {
 impl FromStr for Script {
     type Err = std::convert::Infallible;
 
-    /// `FILE` or `FILE@WEIGHT`. What follows the last `@` is a weight only if it is a number, so that a
+    /// `FILE` or `FILE@WEIGHT`; the name of one of pgbench's own stands for that (`./simple-update` for
+    /// a file of that name). What follows the last `@` is a weight only if it is a number, so that a
     /// file's name may hold an `@`.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let weighted = text.rsplit_once('@').and_then(|(file, weight)| {
             weight.parse().ok().filter(|_| !file.is_empty()).map(|weight| (file, weight))
         });
         let (file, weight) = weighted.unwrap_or((text, 1));
-        Ok(Script::File(file.into(), weight))
+        Ok(match file {
+            "tpcb-like" | "simple-update" | "select-only" => Script::Builtin(file.into(), weight),
+            file => Script::File(file.into(), weight),
+        })
     }
 }
 

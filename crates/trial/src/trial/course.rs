@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use shelflife_layout::Table;
+use shelflife_postgres::pgbench::Script;
 
 use super::dir::Dir;
 use super::{Options, SCRIPTS};
@@ -54,8 +55,10 @@ impl<'a> Trial<'a> {
         let scripts = dir.path.join(SCRIPTS);
         if !spec.scripts.is_empty() {
             fs::create_dir_all(&scripts).map_err(Error::io("cannot make", &scripts))?;
-            for ((path, _), script) in spec.scripts_in(&scripts).iter().zip(&spec.scripts) {
-                fs::write(path, &script.text).map_err(Error::io("cannot write", path))?;
+            for (script, source) in spec.scripts_in(&scripts).iter().zip(&spec.scripts) {
+                if let Script::File(path, _) = script {
+                    fs::write(path, &source.text).map_err(Error::io("cannot write", path))?;
+                }
             }
         }
         Ok(Trial {
@@ -168,7 +171,7 @@ impl<'a> Trial<'a> {
             spec: self.spec,
             tables,
             logs: log_folder(&self.dir, self.spec),
-            scripts: scripts.into_iter().map(|(_, script)| script).collect(),
+            scripts,
             cancel: &self.options.cancel,
         }
     }
