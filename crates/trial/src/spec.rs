@@ -4,7 +4,7 @@
 //! server's version; it is written at the head of the results, and a trial that resumes follows it
 //! to the letter. One that was read from a file is checked as one that was asked for.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};

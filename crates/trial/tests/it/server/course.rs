@@ -124,6 +124,8 @@ fn in_a_child(bed: &Bed) -> Child {
         .args(["--exact", "server::course::child", "--ignored", "--nocapture"])
         .env("SHELFLIFE_HOOK", bed.hook.path())
         .env("TRIAL_DIR", bed.dir())
+        // What it makes beside the trial goes with the test.
+        .env("TMPDIR", bed.folder.path())
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()
