@@ -41,8 +41,8 @@ pub struct Deaths {
     offset: u64,
 }
 
-/// Reads a workload page by page; `died` is told of every death (ordinal of birth or none if it was
-/// written before, ordinal now), `born` of every write.
+/// Reads a workload page by page, for at most `pages` page writes; `each` gets the operation, the
+/// page and the number of page writes before it. Returns the number of page writes.
 fn scan(
     workload: &mut dyn Workload,
     pages: Option<u64>,
@@ -163,6 +163,8 @@ impl Deaths {
 #[derive(Clone, Debug)]
 pub struct FileStreams {
     streams: HashMap<u32, u8>,
+    /// Of the files that live longest.
+    last: u8,
 }
 
 /// Lifetimes are compared in eighths of an octave of host pages.
@@ -221,13 +223,15 @@ impl FileStreams {
             places.push((file, place));
         }
         let groups = partition(&weights, streams as usize);
+        let last = groups.iter().copied().max().unwrap_or(0);
         let streams = places.into_iter().map(|(file, place)| (file, groups[place])).collect();
-        Ok(FileStreams { streams })
+        Ok(FileStreams { streams, last })
     }
 
-    /// The stream of a file; files never seen go to stream 0.
+    /// The stream of a file. A file never seen is never written again: it joins those that live
+    /// longest (what was on the drive before is of this kind).
     pub fn stream(&self, file: u32) -> u8 {
-        self.streams.get(&file).copied().unwrap_or(0)
+        self.streams.get(&file).copied().unwrap_or(self.last)
     }
 }
 

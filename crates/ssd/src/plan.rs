@@ -160,7 +160,9 @@ fn precondition(simulator: &mut Simulator, kind: Precondition) -> Result<(), Err
     if kind == Precondition::None {
         return Ok(());
     }
-    let fill = |page, pages| Op { class: PRECONDITION_CLASS, ..Op::write(page, pages) };
+    // No file of the workload: ordinals are dense from 0.
+    let fill =
+        |page, pages| Op { class: PRECONDITION_CLASS, file: u32::MAX, ..Op::write(page, pages) };
     let mut page = 0;
     while page < logical {
         let pages = (logical - page).min(1 << 20);

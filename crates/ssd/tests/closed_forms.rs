@@ -152,17 +152,19 @@ fn mixed_classes_under_greedy_meet_the_published_values() {
 /// The first figure of `docs/design/simulator.md`: perfect separation only returns to uniform.
 #[test]
 fn separation_under_greedy_only_returns_to_uniform() {
-    for (workload, spare) in [
-        ("hotcold:20/80", 0.07),
-        ("hotcold:20/80", 0.15),
-        ("hotcold:20/80", 0.28),
-        ("hotcold:10/90", 0.15),
+    for (workload, spare, published) in [
+        ("hotcold:20/80", 0.07, 7.103),
+        ("hotcold:20/80", 0.15, 3.468),
+        ("hotcold:20/80", 0.28, 1.977),
+        ("hotcold:10/90", 0.15, 3.450),
     ] {
-        // Cold data take long to be overwritten, and open units hold data beside T: hence more
-        // writes, and a larger drive where spare is low.
-        let run = Run { overwrites: 20, pages: 1 << 20, ..PERSISTENT };
-        let found = run.waf(workload, spare);
-        meets_form(found, greedy(alpha(spare), 256), &format!("{workload}, S_f {spare}"));
+        let what = format!("{workload}, S_f {spare}");
+        // Open units hold data beside T, which counts where spare is low: a larger drive there.
+        let pages = if spare == 0.07 { 1 << 20 } else { PAGES };
+        let found = Run { pages, ..PERSISTENT }.waf(workload, spare);
+        meets(found, published, 0.005, 3, &what);
+        let uniform = greedy(alpha(spare), 256);
+        assert!((found / uniform - 1.0).abs() < 0.015, "{what}: {found}, uniform {uniform}");
     }
 }
 
@@ -172,7 +174,6 @@ fn initially_isolated_classes_under_greedy_meet_the_published_values() {
         ("hotcold:20/80", 0.07, 7.384),
         ("hotcold:20/80", 0.15, 3.657),
         ("hotcold:20/80", 0.28, 2.096),
-        ("hotcold:10/90", 0.15, 3.869),
     ] {
         let found = Run { pages: 1 << 20, ..INITIAL }.waf(workload, spare);
         meets(found, published, 0.005, 3, &format!("{workload}, S_f {spare}"));

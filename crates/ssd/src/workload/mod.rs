@@ -30,7 +30,7 @@ pub struct Op {
     pub page: u32,
     /// Pages; 0 does nothing.
     pub pages: u32,
-    /// Ordinal of the file written to; only the clairvoyant by file looks at it.
+    /// Ordinal of the file written to, `u32::MAX` for none; only the clairvoyant by file looks at it.
     pub file: u32,
     /// Class of the file, an ordinal of the caller's.
     pub class: u16,
