@@ -73,27 +73,37 @@ fn an_a_a_trial_at_a_rate_compares_latencies_of_equal_arms() {
     assert!(outcome.notes.iter().any(|note| note.starts_with("no temporary file")));
 }
 
+/// That Ctrl-C in `phase` of the round `round` ends the trial and leaves only these files.
+fn ctrl_c(bed: &Bed, phase: Phase, round: usize, left: &[&str]) {
+    let options = bed.options();
+    let mut ear = stop_at(&bed.stop, phase, round);
+    let ended = run(&spec(&tiny(&["off", "temp-vs-rest"])), &options, &mut ear);
+    assert!(ended.as_ref().is_err_and(Error::is_interrupted), "{phase:?}: {ended:?}");
+    bed.assert_left(left);
+}
+
 #[test]
-fn ctrl_c_in_every_phase_leaves_nothing_but_results() {
-    let Some(bed) = Bed::new("ctrl_c_in_every_phase_leaves_nothing_but_results") else { return };
-    for (phase, round) in [
-        (Phase::Starting, 0),
-        (Phase::Loading, 0),
-        (Phase::Ageing, 0),
-        (Phase::Probing, 1),
-        (Phase::Switching, 1),
-        (Phase::Preparing, 1),
-        (Phase::WarmingUp, 1),
-        (Phase::Measuring, 1),
-        (Phase::Ending, 1),
-        (Phase::Measuring, 2),
-    ] {
-        let options = bed.options();
-        let mut ear = stop_at(&bed.stop, phase, round);
-        let ended = run(&spec(&tiny(&["off", "temp-vs-rest"])), &options, &mut ear);
-        assert!(ended.as_ref().is_err_and(Error::is_interrupted), "{phase:?}: {ended:?}");
-        bed.assert_left(if round < 2 { &[] } else { &[FILE] });
+fn ctrl_c_before_the_first_round_leaves_nothing() {
+    let Some(bed) = Bed::new("ctrl_c_before_the_first_round_leaves_nothing") else { return };
+    for phase in [Phase::Starting, Phase::Loading, Phase::Ageing, Phase::Probing] {
+        ctrl_c(&bed, phase, 0, &[]);
     }
+}
+
+#[test]
+fn ctrl_c_in_the_first_round_leaves_nothing() {
+    let Some(bed) = Bed::new("ctrl_c_in_the_first_round_leaves_nothing") else { return };
+    for phase in
+        [Phase::Switching, Phase::Preparing, Phase::WarmingUp, Phase::Measuring, Phase::Ending]
+    {
+        ctrl_c(&bed, phase, 1, &[]);
+    }
+}
+
+#[test]
+fn ctrl_c_after_a_round_leaves_the_results() {
+    let Some(bed) = Bed::new("ctrl_c_after_a_round_leaves_the_results") else { return };
+    ctrl_c(&bed, Phase::Measuring, 2, &[FILE]);
     let answer = Results::read(&bed.dir()).unwrap().outcome().unwrap().answer;
     assert!(answer.starts_with("incomplete (1 of 4 rounds), no verdict"), "{answer}");
 }
