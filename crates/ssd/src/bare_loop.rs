@@ -1,4 +1,5 @@
-//! The yardstick of `benches/speed.rs`: the map accesses of a simulation and nothing else.
+//! The yardstick of `benches/speed.rs`: the map accesses of a simulation and nothing else; and the
+//! crate's prefetch and allocation for `benches/variants.rs`, which tries other inner loops.
 //!
 //! Invariant: per host page it makes one random number, and 1 + WAF read-modify-writes at random
 //! places of a map as large as the simulator's, prefetched in the same way. It lives in the crate
@@ -11,6 +12,17 @@ use crate::mem;
 
 const BATCH: usize = 1024;
 const AHEAD: usize = 32;
+
+/// [`mem::prefetch`] for the benches.
+#[inline(always)]
+pub fn prefetch(map: &[u32], index: usize) {
+    mem::prefetch(map, index);
+}
+
+/// A map on huge pages, for the benches.
+pub fn huge_map(len: usize, value: u32) -> Vec<u32> {
+    mem::map(len, value)
+}
 
 /// A map, and places to go to for a victim's pages.
 pub struct Map {

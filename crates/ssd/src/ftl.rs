@@ -306,7 +306,7 @@ impl Ftl {
         let word = (next >> 6) as usize;
         let words = &mut self.live[word..word + (size as usize).div_ceil(64)];
         words.fill(u64::MAX);
-        if let (Some(last), true) = (words.last_mut(), size % 64 != 0) {
+        if let (Some(last), true) = (words.last_mut(), !size.is_multiple_of(64)) {
             *last = (1 << (size % 64)) - 1;
         }
         self.filled_by[ru as usize] = frontier as u8;

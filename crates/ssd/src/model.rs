@@ -298,7 +298,7 @@ impl Model {
         pages as u64 >= self.layout.net_pages
     }
 
-    fn to_flash(&mut self, page: u32, stream: usize) {
+    fn destage(&mut self, page: u32, stream: usize) {
         if self.layout.frontiers == 1 || !self.has_room(stream) {
             while self.is_full() && self.emptiest(&self.closed()).is_some() {
                 self.collect();
@@ -317,7 +317,7 @@ impl Model {
     fn write(&mut self, page: u32, stream: usize) {
         let capacity = self.config.buffer_pages as usize;
         if capacity == 0 {
-            return self.to_flash(page, stream);
+            return self.destage(page, stream);
         }
         if self.places[page as usize] == Place::Buffer {
             let slot = self.buffer.iter_mut().find(|slot| slot.0 == Some(page)).unwrap();
@@ -328,7 +328,7 @@ impl Model {
         if self.buffer.len() == capacity
             && let (Some(old), stream) = self.buffer.remove(0)
         {
-            self.to_flash(old, stream);
+            self.destage(old, stream);
         }
         self.places[page as usize] = Place::Buffer;
         self.buffer.push((Some(page), stream));

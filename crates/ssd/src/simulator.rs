@@ -212,6 +212,14 @@ impl Simulator {
     ) -> Result<(), Error> {
         let mut limit = self.limit(stop);
         while limit > 0 {
+            if cursor.pages == 0 {
+                cursor.op += self.take_alike(&ops[cursor.op.min(ops.len())..], limit);
+                if self.batch.len() == limit {
+                    self.flush()?;
+                    limit = self.limit(stop);
+                    continue;
+                }
+            }
             let Some(op) = ops.get(cursor.op) else { break };
             if cursor.pages == 0
                 && let Err(error) = self.check(op)
@@ -237,10 +245,7 @@ impl Simulator {
                 let first = op.page + cursor.pages;
                 self.batch.extend(first..first + n as u32);
             }
-            match self.runs.last_mut() {
-                Some(run) if (run.stream, run.tag) == (stream, tag) => run.end += n,
-                _ => self.runs.push(Run { end: self.batch.len(), stream, tag }),
-            }
+            self.extend_run(stream, tag);
             cursor.pages += n as u32;
             if cursor.pages == op.pages {
                 *cursor = Cursor { op: cursor.op + 1, pages: 0 };
@@ -251,6 +256,39 @@ impl Simulator {
             }
         }
         self.flush()
+    }
+
+    /// Takes single-page writes that carry the last label: the bulk of most workloads, and a loop
+    /// short enough not to be felt. Returns how many.
+    fn take_alike(&mut self, ops: &[Op], limit: usize) -> usize {
+        let Some(last) = self.last.filter(|last| last.file.is_none()) else { return 0 };
+        let logical_pages = self.ftl.layout.logical_pages;
+        let before = self.batch.len();
+        for op in &ops[..ops.len().min(limit - before)] {
+            let alike = op.kind == Kind::Write
+                && op.pages == 1
+                && (op.class, op.lifetime) == (last.class, last.lifetime)
+                && u64::from(op.page) < logical_pages;
+            if !alike {
+                break;
+            }
+            self.batch.push(op.page);
+        }
+        let n = self.batch.len() - before;
+        if n > 0 {
+            self.operations += n as u64;
+            self.extend_run(last.stream, last.tag);
+        }
+        n
+    }
+
+    /// The batch grew by pages for `stream` with `tag`.
+    fn extend_run(&mut self, stream: u8, tag: u8) {
+        let end = self.batch.len();
+        match self.runs.last_mut() {
+            Some(run) if (run.stream, run.tag) == (stream, tag) => run.end = end,
+            _ => self.runs.push(Run { end, stream, tag }),
+        }
     }
 
     /// Pages that may be collected before something has to be looked at.

@@ -160,7 +160,7 @@ fn the_same_seed_gives_the_same_with_any_number_of_threads() {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
         let job = |i: usize| {
             let config = ideal(1 << 14, RHO, Isolation::Persistent, Victim::ALL[i % 4]);
-            let by_class = i % 2 == 0;
+            let by_class = i.is_multiple_of(2);
             run(&Config { by_class, ..config }, "log+random:50/5", Hints::Exact, 4)
         };
         pool.install(|| sweep(12, job, |_| ()))
