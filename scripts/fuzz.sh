@@ -19,6 +19,32 @@ for target in $targets; do
 	case $target in
 	policy) cp policies/*.toml "fuzz/corpus/$target/" ;;
 	results) head -c 8000 crates/trial/tests/fixtures/results-v1.jsonl >"fuzz/corpus/$target/sample" ;;
+	# a first byte chooses the format, in the order of the list, or the file
+	import)
+		byte=0
+		for sample in msr.csv alibaba.csv tencent.csv blkparse.txt vscsi1.bin vscsi2.bin fio.log \
+			mqsim.trace generic.csv; do
+			for choice in $byte 15 $((byte + 16)); do
+				{
+					# shellcheck disable=SC2059 # the byte is an octal escape
+					printf "\\$(printf %o "$choice")"
+					cat "crates/trace/samples/$sample"
+				} >"fuzz/corpus/import/$sample-$choice"
+			done
+			byte=$((byte + 1))
+		done
+		;;
+	trace)
+		byte=0
+		for sample in meta.json files.parquet events-0000.parquet; do
+			{
+				# shellcheck disable=SC2059
+				printf "\\$(printf %o "$byte")"
+				cat "crates/trace/samples/trace-v1/$sample"
+			} >"fuzz/corpus/trace/$sample"
+			byte=$((byte + 1))
+		done
+		;;
 	esac
 	# the sanitizers want a nightly compiler; the assertions of the targets do not
 	cargo fuzz run --sanitizer none "$target" -- -max_total_time="$seconds" -max_len=8192 \

@@ -103,13 +103,13 @@ pub(crate) type Column = (&'static str, Holds, Coded);
 pub(crate) const EVENTS: [Column; 10] = [
     ("time", Holds::Int64, Coded::Delta),
     ("offset", Holds::Int64, Coded::Split),
-    ("length", Holds::Int64, Coded::Dictionary),
+    ("length", Holds::Int64, Coded::Split),
     ("op", Holds::Unsigned(8), Coded::Delta),
-    ("hint", Holds::Unsigned(8), Coded::Dictionary),
+    ("hint", Holds::Unsigned(8), Coded::Delta),
     ("stream", Holds::Unsigned(8), Coded::Delta),
-    ("flags", Holds::Unsigned(8), Coded::Dictionary),
+    ("flags", Holds::Unsigned(8), Coded::Delta),
     ("device", Holds::Unsigned(16), Coded::Delta),
-    ("file", Holds::Unsigned(32), Coded::Dictionary),
+    ("file", Holds::Unsigned(32), Coded::Delta),
     ("process", Holds::Text, Coded::Dictionary),
 ];
 

@@ -42,22 +42,18 @@ pub(crate) fn read(
             sink.line += 1;
             sink.tick()?;
             if let Err(bad) = parse(record, format).and_then(|parsed| sink.accept(parsed)) {
-                sink.bad(bad, &hex(record))?;
+                sink.bad(bad, record)?;
             }
             sink.settle()?;
         }
         if !rest.is_empty() {
             sink.line += 1;
-            return sink.bad(Bad::Truncated(size), &hex(rest));
+            return sink.bad(Bad::Truncated(size), rest);
         }
         if buffer.is_empty() {
             return Ok(());
         }
     }
-}
-
-fn hex(bytes: &[u8]) -> Vec<u8> {
-    bytes.iter().flat_map(|byte| format!("{byte:02x}").into_bytes()).collect()
 }
 
 fn u16_at(record: &[u8], at: usize) -> u16 {

@@ -13,4 +13,5 @@ mod parts;
 mod real;
 mod roundtrip;
 mod size;
+mod stream;
 mod support;
