@@ -5,10 +5,10 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 # A C compiler and the server with its extensions and pgbench.
 PACKAGES := gcc g++ libc6-dev binutils postgresql postgresql-contrib
 
-.PHONY: help packages hook build demo test check bench bench-hook bench-switch regress regress-all fuzz-smoke clean
+.PHONY: help packages hook build demo test check bench bench-hook bench-switch regress regress-all bench-pgbench fuzz-smoke nightly clean
 
 help: ## this list
-	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
 
 packages:
 	@scripts/packages.sh $(PACKAGES)
@@ -47,8 +47,19 @@ regress-all: packages hook ## and its decoding, crash and standby tests (about 1
 	$(CARGO) build --locked -q -p shelflife
 	scripts/regress.sh core decoding recovery
 
-fuzz-smoke: ## every fuzz target for 20 seconds, on the stable toolchain
-	scripts/fuzz.sh 20
+# In memory, so that the hook's cost is not lost in the drive's; many short rounds, as what disturbs
+# a shared machine drifts. About 20 minutes.
+bench-pgbench: packages build ## pgbench simple-update with hints and without, on a RAM-backed file system
+	rm -rf /dev/shm/shelflife-bench
+	$(TARGET)/release/shelflife trial --dir /dev/shm/shelflife-bench --policies off,temp-vs-rest \
+		--script simple-update --scale 20 --clients 2 --jobs 2 --rounds 40 --seconds 10 --yes
+	rm -rf /dev/shm/shelflife-bench
+
+fuzz-smoke: ## every fuzz target for 10 seconds, on the stable toolchain
+	scripts/fuzz.sh 10
+
+nightly: test bench bench-pgbench regress-all ## what takes long; results go into docs/results.md
+	scripts/fuzz.sh 300
 
 clean:
 	$(CARGO) clean
