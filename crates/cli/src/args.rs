@@ -1,7 +1,9 @@
 //! The command line.
 
+mod simulate;
 mod trace;
 
+pub use simulate::SimulateArgs;
 pub use trace::{CutArgs, ExportArgs, HeadArgs, ImportArgs, TraceAction, TraceArgs};
 
 use std::ffi::OsString;
@@ -50,6 +52,8 @@ pub enum Verb {
     Export(ExportArgs),
     /// Look at a trace, check, cut, anonymise, merge and summarise it
     Trace(TraceArgs),
+    /// What write amplification drives would have under policies, for a trace or a workload
+    Simulate(Box<SimulateArgs>),
 }
 
 const RUN_HELP: &str = "\

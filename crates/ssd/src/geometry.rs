@@ -99,6 +99,15 @@ impl Geometry {
         }
     }
 
+    /// Checks the numbers, and says what comes of them.
+    ///
+    /// # Errors
+    ///
+    /// Whatever contradicts itself.
+    pub fn sizes(&self) -> Result<Sizes, Error> {
+        Ok(self.layout()?.sizes())
+    }
+
     /// Checks the numbers and lays out the RUs.
     pub(crate) fn layout(&self) -> Result<Layout, Error> {
         if !matches!(self.page_bytes, 4096 | 8192) {

@@ -6,6 +6,7 @@ pub mod hint;
 pub mod import;
 pub mod policy;
 pub mod run;
+pub mod simulate;
 pub mod status;
 pub mod switch;
 pub mod trace;

@@ -14,6 +14,7 @@ mod loading;
 mod output;
 mod outside;
 mod recovery;
+mod simulate;
 mod support;
 mod switch;
 mod trial;
