@@ -48,11 +48,11 @@ regress-all: packages hook ## and its decoding, crash and standby tests (about 1
 	scripts/regress.sh core decoding recovery
 
 # In memory, so that the hook's cost is not lost in the drive's; many short rounds, as what disturbs
-# a shared machine drifts. About 20 minutes.
+# a shared machine drifts. About 15 minutes.
 bench-pgbench: packages build ## pgbench simple-update with hints and without, on a RAM-backed file system
 	rm -rf /dev/shm/shelflife-bench
 	$(TARGET)/release/shelflife trial --dir /dev/shm/shelflife-bench --policies off,temp-vs-rest \
-		--script simple-update --scale 20 --clients 2 --jobs 2 --rounds 40 --seconds 10 --yes
+		--script simple-update --scale 20 --clients 2 --jobs 2 --rounds 30 --seconds 8 --yes
 	rm -rf /dev/shm/shelflife-bench
 
 fuzz-smoke: ## every fuzz target for 10 seconds, on the stable toolchain
