@@ -89,6 +89,15 @@ pub enum Error {
     /// A share of live data that is none.
     #[error("live data of {0} %: choose a number above 0 and up to 100")]
     Live(f64),
+    /// A drive scaled beyond what is simulated.
+    #[error(
+        "a drive of which the pages written are {live_percent} % has more than 2^32 pages: give a \
+         larger share, or fewer pages"
+    )]
+    TooEmpty {
+        /// The share, in percent.
+        live_percent: f64,
+    },
     /// Hints for a workload of one class.
     #[error(
         "workload {0} has one class, so hints say nothing: use hotcold:SPACE/TRAFFIC or \

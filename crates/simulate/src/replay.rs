@@ -150,9 +150,9 @@ mod tests {
         let event = Event { offset: 4095, length: 4098, file: FileId(1), ..Event::default() };
         let op = lookup.op(&event);
         assert_eq!((op.page, op.pages, op.class, op.lifetime), (0, 3, 7, 2));
-        let op = lookup.op(&Event { op: Op::Discard, ..event.clone() });
+        let op = lookup.op(&Event { op: Op::Discard, ..event });
         assert_eq!((op.page, op.pages, op.kind), (1, 1, Kind::Trim));
-        let within = Event { op: Op::Discard, length: 10, ..event.clone() };
+        let within = Event { op: Op::Discard, length: 10, ..event };
         assert_eq!(lookup.op(&within).pages, 0);
         let all = Event { op: Op::WriteZeroes, offset: 0, length: u64::MAX, ..event };
         assert_eq!((lookup.op(&all).page, lookup.op(&all).pages), (0, 100));

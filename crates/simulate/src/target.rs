@@ -101,6 +101,11 @@ impl Target {
     /// percent of it.
     pub(crate) fn config(&self, fit: Option<Fit>) -> Result<(Config, Sizes), Error> {
         let one = |source| Error::OneDrive { drive: self.name(), source };
+        if let Some(fit) = fit
+            && fit.live_pages as f64 * 100.0 / fit.live_percent >= f64::from(u32::MAX)
+        {
+            return Err(Error::TooEmpty { live_percent: fit.live_percent });
+        }
         let mut config = match (self, fit) {
             (Target::Drive(drive), fit) => drive.config(fit).map_err(one)?,
             (Target::Rules(rules), fit) => {

@@ -137,7 +137,7 @@ impl Geometry {
                 ((pages / ru).saturating_sub(taken) * ru, reserved_rus)
             }
         };
-        let net = if frontiers == 1 { net } else { (net + ru / 2) / ru * ru };
+        let net = if frontiers == 1 { net } else { net.saturating_add(ru / 2) / ru * ru };
         if net <= self.logical_pages {
             return Err(Error::NoSpare {
                 logical_pages: self.logical_pages,
@@ -150,12 +150,15 @@ impl Geometry {
             return Err(Error::RuTooLarge { ru_pages: self.ru_pages, physical_pages: net });
         }
         // `gc.rs` says why this many suffice.
-        let rus = net.div_ceil(ru) + u64::from(frontiers);
+        let rus = net.div_ceil(ru).saturating_add(u64::from(frontiers));
         // An RU's validity bits begin on a word, hence at least 64 addresses each.
         let shift = self.ru_pages.next_power_of_two().trailing_zeros().max(6);
         // The upper half of the last RU's worth of addresses stays free for `UNMAPPED`.
-        if rus + 1 > u64::from(u32::MAX) >> shift {
-            return Err(Error::TooManyPages { physical_pages: rus * ru, ru_pages: self.ru_pages });
+        if rus >= u64::from(u32::MAX) >> shift {
+            return Err(Error::TooManyPages {
+                physical_pages: rus.saturating_mul(ru),
+                ru_pages: self.ru_pages,
+            });
         }
         Ok(Layout {
             ru_pages: self.ru_pages,

@@ -136,7 +136,7 @@ fn what_makes_no_sense_is_refused() {
         with(&["--op", rho]).fails(2, &["over-provisioning", "0.07 is 7 %"]);
     }
     with(&["--op", "0.28", "--fit", "0"]).fails(2, &["up to 100"]);
-    with(&["--op", "0.28", "--fit", "1e-300"]).expect(2);
+    with(&["--op", "0.28", "--fit", "1e-300"]).fails(2, &["larger share"]);
     with(&["--op", "0.28", "--hints", "exact"]).fails(2, &["one class"]);
     with(&["--op", "0.28", "--policy", "off"]).expect(2);
     with(&["--streams", "2"]).expect(2);
