@@ -2,8 +2,6 @@
 //!
 //! Invariant: every variant says what to change.
 
-use std::path::PathBuf;
-
 use thiserror::Error;
 
 /// Why there is no report.
@@ -24,14 +22,6 @@ pub enum Error {
     /// The trace cannot be read.
     #[error(transparent)]
     Trace(#[from] shelflife_trace::Error),
-    /// A drive profile cannot be read.
-    #[error("{}: cannot read the drive profile", path.display())]
-    Profile {
-        /// The file.
-        path: PathBuf,
-        /// What the system says.
-        source: std::io::Error,
-    },
     /// A policy names none of the files that the trace writes.
     #[error("policy {policy} matches none of the trace's files ({there}): {instead}")]
     MatchesNothing {

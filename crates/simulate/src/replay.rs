@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use shelflife_lifetime::Lifetime;
-use shelflife_ssd::{Kind, PRECONDITION_CLASS, Workload};
+use shelflife_ssd::{Kind, PRECONDITION_CLASS, Repeat, Workload};
 use shelflife_trace::{Batch, Event, Events, FileTable, Op, Trace};
 
 use crate::touched::Touched;
@@ -106,6 +106,48 @@ impl Workload for Replay {
     }
 }
 
+/// The most operations of a trace that is repeated from memory (16 MiB).
+const MOST_HELD: usize = 1 << 20;
+
+/// A trace again and again: from memory if it is short, since then opening its files would take
+/// longer than all that is simulated.
+pub(crate) enum Looped<F> {
+    Held { ops: Vec<shelflife_ssd::Op>, at: usize },
+    Read(Repeat<F, Replay>),
+}
+
+impl<F: FnMut() -> Result<Replay, shelflife_ssd::Error>> Looped<F> {
+    pub fn new(mut replay: F) -> Result<Looped<F>, shelflife_ssd::Error> {
+        let (mut once, mut ops) = (replay()?, Vec::new());
+        while ops.len() <= MOST_HELD {
+            let before = ops.len();
+            once.read(&mut ops)?;
+            if ops.len() == before {
+                return Ok(Looped::Held { ops, at: 0 });
+            }
+        }
+        Ok(Looped::Read(Repeat::new(replay)?))
+    }
+}
+
+impl<F: FnMut() -> Result<Replay, shelflife_ssd::Error>> Workload for Looped<F> {
+    fn read(&mut self, ops: &mut Vec<shelflife_ssd::Op>) -> Result<(), shelflife_ssd::Error> {
+        let (held, at) = match self {
+            Looped::Read(repeat) => return repeat.read(ops),
+            Looped::Held { ops, .. } if ops.is_empty() => return Ok(()),
+            Looped::Held { ops, at } => (ops, at),
+        };
+        let mut left = shelflife_ssd::BATCH;
+        while left > 0 {
+            let end = held.len().min(*at + left);
+            ops.extend_from_slice(&held[*at..end]);
+            left -= end - *at;
+            *at = if end == held.len() { 0 } else { end };
+        }
+        Ok(())
+    }
+}
+
 /// Fills the first pages in order, without hint, before another workload.
 pub(crate) struct Filled<W> {
     at: u32,
@@ -137,6 +179,27 @@ mod tests {
     use shelflife_trace::FileId;
 
     use super::*;
+
+    #[test]
+    fn a_repeated_trace_goes_round() {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |page: u64| Event { offset: page * 4096, length: 4096, ..Event::default() };
+        let trace = crate::touched::tests::trace(folder.path(), &[write(0), write(1), write(2)]);
+        let lookup = Arc::new(Lookup {
+            classes: vec![0],
+            lifetimes: None,
+            page_bytes: 4096,
+            logical_pages: 3,
+            moved: None,
+        });
+        let mut looped = Looped::new(|| Ok(Replay::new(&trace, Arc::clone(&lookup)))).unwrap();
+        let mut ops = Vec::new();
+        for _ in 0..3 {
+            looped.read(&mut ops).unwrap();
+        }
+        assert_eq!(ops.len(), 3 * shelflife_ssd::BATCH);
+        assert!(ops.iter().zip((0..3).cycle()).all(|(op, page)| op.page == page));
+    }
 
     #[test]
     fn writes_grow_to_pages_and_discards_shrink() {

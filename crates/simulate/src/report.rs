@@ -4,7 +4,7 @@
 
 use serde::Serialize;
 use serde_json::{Value, json};
-use shelflife_ssd::Outcome;
+use shelflife_ssd::{Outcome, Transport};
 
 /// The results of a request.
 #[derive(Clone, Debug)]
@@ -48,6 +48,28 @@ impl Report {
         Some((self.rows.iter().min_by(by_waf)?, self.rows.iter().max_by(by_waf)?))
     }
 
+    /// What must be said beside the figures, in words, each thing once.
+    pub fn remarks(&self) -> Vec<String> {
+        let mut remarks = self.notes.clone();
+        let mut add = |remark: String| {
+            if !remarks.contains(&remark) {
+                remarks.push(remark);
+            }
+        };
+        for Row { drive, policy, outcome, .. } in &self.rows {
+            outcome.notes.iter().for_each(|note| add(format!("{drive}: {note}")));
+            let policies = self.rows.iter().any(|row| row.policy != *policy);
+            if outcome.transport == Transport::Unhinted && policies {
+                add(format!("{drive}: no hint arrives there, so all policies are alike"));
+            }
+        }
+        if self.rows.iter().any(|row| !row.outcome.steady.reached) {
+            add("not steady: WAF still moves; write more (--overwrites, or --repeat for a trace)"
+                .to_owned());
+        }
+        remarks
+    }
+
     /// The report as JSON: fields as `docs/simulate.md` has them.
     ///
     /// # Errors
@@ -56,7 +78,7 @@ impl Report {
     pub fn to_json(&self) -> Result<Value, serde_json::Error> {
         let rows: Result<Vec<Value>, _> = self.rows.iter().map(Row::to_json).collect();
         Ok(json!({
-            "source": "simulated", "workload": self.workload, "notes": self.notes,
+            "source": "simulated", "workload": self.workload, "notes": self.remarks(),
             "results": rows?,
         }))
     }

@@ -8,14 +8,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use shelflife_ssd::{
-    Age, Config, Fit, Hints, Op, Outcome, PRECONDITION_CLASS, Plan, Precondition, Repeat, Sizes,
-    Space, Workload, steady, sweep,
+    Age, Config, Fit, Hints, Op, Outcome, PRECONDITION_CLASS, Plan, Precondition, Sizes, Space,
+    Workload, steady, sweep,
 };
 use shelflife_trace::Trace;
 
 use crate::Error;
 use crate::hinting::Hinting;
-use crate::replay::{Filled, Lookup, Replay};
+use crate::replay::{Filled, Lookup, Looped, Replay};
 use crate::report::{ClassShare, Report, Row};
 use crate::target::Target;
 use crate::touched::Touched;
@@ -245,7 +245,7 @@ impl Recorded {
             let plan = self.plan(drive, written);
             let replay = || Ok(Replay::new(&self.trace, Arc::clone(&lookup)));
             if self.repeat {
-                let filled = Filled::new(drive.fill, Repeat::new(replay)?);
+                let filled = Filled::new(drive.fill, Looped::new(replay)?);
                 shelflife_ssd::simulate(&drive.config, &plan, &mut watch.over(filled))
             } else {
                 let filled = Filled::new(drive.fill, replay()?);

@@ -2,18 +2,11 @@
 //!
 //! Invariant: over-provisioning is ρ = T/U − 1 everywhere, never the spare factor.
 
-use std::fs::File;
-use std::io::Read;
-use std::path::Path;
-
 use shelflife_ssd::{
     Config, Drive, Fit, Frontier, Geometry, Isolation, Sizes, Space, Transport, Victim,
 };
 
 use crate::Error;
-
-/// The longest drive profile that is read, in bytes.
-const MAX_PROFILE: u64 = 1 << 20;
 
 /// A drive.
 #[derive(Clone, Debug)]
@@ -59,21 +52,22 @@ impl Rules {
 }
 
 impl Target {
-    /// A shipped drive by name, or a file by a path that holds a `/` or ends with `.toml`.
+    /// The shipped drive `name`.
     ///
     /// # Errors
     ///
-    /// No such drive or file, or the profile is wrong.
-    pub fn load(name: &str) -> Result<Target, Error> {
-        if !name.contains('/') && !name.ends_with(".toml") {
-            return Ok(Target::Drive(Box::new(Drive::named(name)?)));
-        }
-        let path = Path::new(name);
-        let read = |source| Error::Profile { path: path.to_owned(), source };
-        let mut text = String::new();
-        let file = File::open(path).map_err(read)?;
-        file.take(MAX_PROFILE).read_to_string(&mut text).map_err(read)?;
-        Ok(Target::Drive(Box::new(Drive::parse(name, &text)?)))
+    /// No such drive is shipped.
+    pub fn named(name: &str) -> Result<Target, Error> {
+        Ok(Target::Drive(Box::new(Drive::named(name)?)))
+    }
+
+    /// A drive by the text of its profile, which is called `origin` in errors.
+    ///
+    /// # Errors
+    ///
+    /// The profile is wrong; says where.
+    pub fn parse(origin: &str, text: &str) -> Result<Target, Error> {
+        Ok(Target::Drive(Box::new(Drive::parse(origin, text)?)))
     }
 
     /// The name in results: the profile's, or `op RHO`.
@@ -102,7 +96,7 @@ impl Target {
     pub(crate) fn config(&self, fit: Option<Fit>) -> Result<(Config, Sizes), Error> {
         let one = |source| Error::OneDrive { drive: self.name(), source };
         if let Some(fit) = fit
-            && fit.live_pages as f64 * 100.0 / fit.live_percent >= f64::from(u32::MAX)
+            && fit.live_pages as f64 * 100.0 / fit.live_percent > f64::from(u32::MAX)
         {
             return Err(Error::TooEmpty { live_percent: fit.live_percent });
         }
@@ -141,10 +135,8 @@ mod tests {
 
     #[test]
     fn what_is_no_drive_is_said() {
-        let error = Target::load("enterprise-82").unwrap_err().to_string();
+        let error = Target::named("enterprise-82").unwrap_err().to_string();
         assert!(error.contains("enterprise-28"), "{error}");
-        assert!(matches!(Target::load("./none.toml"), Err(Error::Profile { .. })));
-        assert!(matches!(Target::load("/proc/self"), Err(Error::Profile { .. })));
         let fit = Some(Fit { live_pages: 1000, live_percent: 100.0 });
         for rho in [0.0, -1.0, f64::NAN, f64::INFINITY, 28.0] {
             let rules = Target::Rules(Rules::over_provisioning(rho));
@@ -156,7 +148,7 @@ mod tests {
     fn a_fitted_drive_is_as_full_as_asked() {
         let fit = Some(Fit { live_pages: 90_000, live_percent: 90.0 });
         for target in
-            [Target::load("enterprise-28").unwrap(), Target::Rules(Rules::over_provisioning(0.28))]
+            [Target::named("enterprise-28").unwrap(), Target::Rules(Rules::over_provisioning(0.28))]
         {
             assert_eq!(target.config(fit).unwrap().1.logical_pages, 100_000, "{}", target.name());
         }

@@ -1,9 +1,11 @@
 //! `simulate`: what drives would make of a workload under policies.
 
-use std::fs;
+use std::fs::{self, File};
+use std::io::Read;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
+use anyhow::Context;
 use indicatif::ProgressBar;
 use shelflife_report::{Table, count, plain};
 use shelflife_run::load_policy;
@@ -16,6 +18,9 @@ use shelflife_trace::Trace;
 use crate::args::SimulateArgs;
 use crate::done::{Done, Failure};
 use crate::verbs::trace::failure;
+
+/// The longest drive profile that is read, in bytes.
+const MAX_PROFILE: u64 = 1 << 20;
 
 pub fn run(args: &SimulateArgs) -> Result<Done, Failure> {
     let request =
@@ -34,7 +39,7 @@ pub fn run(args: &SimulateArgs) -> Result<Done, Failure> {
 fn targets(args: &SimulateArgs) -> Result<Vec<Target>, Failure> {
     let mut targets = Vec::new();
     for name in &args.drive {
-        targets.push(Target::load(name)?);
+        targets.push(target(name)?);
     }
     if let Some(rho) = args.op {
         targets.push(Target::Rules(Rules {
@@ -48,6 +53,17 @@ fn targets(args: &SimulateArgs) -> Result<Vec<Target>, Failure> {
         }));
     }
     Ok(targets)
+}
+
+/// A shipped drive by name, or a file by a path that holds a `/` or ends with `.toml`.
+fn target(name: &str) -> Result<Target, Failure> {
+    if !name.contains('/') && !name.ends_with(".toml") {
+        return Ok(Target::named(name)?);
+    }
+    let mut text = String::new();
+    let file = File::open(name).and_then(|file| file.take(MAX_PROFILE).read_to_string(&mut text));
+    file.with_context(|| format!("cannot read {name}"))?;
+    Ok(Target::parse(name, &text)?)
 }
 
 fn source(args: &SimulateArgs) -> Result<Source, Failure> {
@@ -119,17 +135,10 @@ fn in_words(report: &Report) -> Done {
         ]);
     }
     text += &format!("{table}\n");
-    let mut told: Vec<String> = report.notes.clone();
-    for row in &report.rows {
-        for note in &row.outcome.notes {
-            let note = format!("{}: {note}", row.drive);
-            if !told.contains(&note) {
-                told.push(note);
-            }
-        }
+    for remark in report.remarks() {
+        text += &format!("{}\n", plain(&remark));
     }
-    let notes = told.iter().map(|note| format!("shelflife: {}\n", plain(note))).collect();
-    Done { text, notes, code: 0 }
+    Done::text(text)
 }
 
 /// The one figure, or the least and the largest.

@@ -133,7 +133,7 @@ fn what_is_wrong_is_said() {
              net_over_provisioning = {rho:?}\nru_bytes = 65536\nstreams = 2\nisolation = \"initial\"\n\
              frontier = \"single\"\nvictim = \"greedy\"\ntransport = \"ideal\"\n"
         );
-        let error = shelflife_ssd::Drive::parse("x", &text).unwrap_err().to_string();
+        let error = Target::parse("x", &text).unwrap_err().to_string();
         assert!(error.contains("32-bit addresses"), "{error}");
     }
     let tiny = Request { live_percent: Some(1e-300), ..with(|_| ()) };
@@ -149,6 +149,6 @@ fn what_is_wrong_is_said() {
     assert!(error(&source, &with(|_| ())).contains("without hints"));
     let far = Event { offset: 1 << 50, length: 4096, ..Event::default() };
     let (_folder, source) = recorded(&[far], vec![], false);
-    let drive = request(vec![Target::load("enterprise-28").unwrap()]);
+    let drive = request(vec![Target::named("enterprise-28").unwrap()]);
     assert!(error(&source, &drive).contains("use a larger drive"));
 }
