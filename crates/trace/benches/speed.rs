@@ -25,6 +25,10 @@ fn main() {
         return;
     }
     let folder = tempfile::tempdir().expect("a folder");
+    // first, before the inputs of the others fill the heap
+    if wanted("memory") {
+        flat(folder.path());
+    }
     let events = pgbench_like(EVENTS);
     let place = folder.path().join("pgbench");
     measure("write", EVENTS, || {
@@ -70,9 +74,6 @@ fn main() {
     drop(trace);
     for (name, format, bytes) in inputs(&events) {
         measure(&format!("import {name}"), EVENTS, || run(folder.path(), format, &bytes));
-    }
-    if wanted("memory") {
-        flat(folder.path());
     }
 }
 

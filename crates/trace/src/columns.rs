@@ -104,18 +104,18 @@ pub(crate) const EVENTS: [Column; 10] = [
     ("time", Holds::Int64, Coded::Delta),
     ("offset", Holds::Int64, Coded::Split),
     ("length", Holds::Int64, Coded::Split),
-    ("op", Holds::Unsigned(8), Coded::Delta),
-    ("hint", Holds::Unsigned(8), Coded::Delta),
-    ("stream", Holds::Unsigned(8), Coded::Delta),
-    ("flags", Holds::Unsigned(8), Coded::Delta),
-    ("device", Holds::Unsigned(16), Coded::Delta),
-    ("file", Holds::Unsigned(32), Coded::Delta),
+    ("op", Holds::Unsigned(8), Coded::Split),
+    ("hint", Holds::Unsigned(8), Coded::Split),
+    ("stream", Holds::Unsigned(8), Coded::Split),
+    ("flags", Holds::Unsigned(8), Coded::Split),
+    ("device", Holds::Unsigned(16), Coded::Split),
+    ("file", Holds::Unsigned(32), Coded::Split),
     ("process", Holds::Text, Coded::Dictionary),
 ];
 
 /// The columns of the file table.
 pub(crate) const FILES: [Column; 10] = [
-    ("file", Holds::Unsigned(32), Coded::Delta),
+    ("file", Holds::Unsigned(32), Coded::Split),
     ("class", Holds::TextAlways, Coded::Dictionary),
     ("path", Holds::Text, Coded::Dictionary),
     ("database", Holds::Text, Coded::Dictionary),

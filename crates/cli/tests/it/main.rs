@@ -17,4 +17,5 @@ mod recovery;
 mod simulate;
 mod support;
 mod switch;
+mod traces;
 mod trial;
