@@ -96,15 +96,15 @@ pub enum Error {
     OneClass(String),
     /// More memory than there is.
     #[error(
-        "simulating {drive} takes about {needs_mib} MiB of memory and {available_mib} MiB are \
-         available: scale the drive to what is written (--fit 90), or use fewer pages"
+        "simulating {drive} takes about {needs_mib} MiB of memory and {available_mib} MiB may be \
+         used: scale the drive to what is written (--fit 90), or use fewer pages"
     )]
     Memory {
         /// Name of the drive.
         drive: String,
         /// What it needs.
         needs_mib: u64,
-        /// What there is.
+        /// What may be used.
         available_mib: u64,
     },
 }

@@ -419,9 +419,12 @@ fn all(
 }
 
 /// About how much memory a simulation takes: four bytes per logical page, and four, a bit and a
-/// class per physical one.
+/// class per physical one. Addresses of a unit begin at a multiple of a power of two.
 fn needs(drive: &Ready) -> u64 {
-    drive.sizes.logical_pages.saturating_mul(4) + drive.sizes.physical_pages.saturating_mul(21) / 4
+    let ru_pages = drive.sizes.ru_pages;
+    let addresses = f64::from(ru_pages.next_power_of_two().max(64)) / f64::from(ru_pages);
+    let physical = drive.sizes.physical_pages as f64 * addresses * 5.25;
+    drive.sizes.logical_pages.saturating_mul(4).saturating_add(physical as u64)
 }
 
 #[cfg(test)]

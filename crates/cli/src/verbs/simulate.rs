@@ -24,7 +24,7 @@ const MAX_PROFILE: u64 = 1 << 20;
 
 pub fn run(args: &SimulateArgs) -> Result<Done, Failure> {
     let request =
-        Request { targets: targets(args)?, live_percent: args.fit, memory_bytes: available() };
+        Request { targets: targets(args)?, live_percent: args.fit, memory_bytes: memory() };
     let source = source(args)?;
     let progress = Shown { begun: Instant::now(), bar: Mutex::new(None) };
     let report = simulate(&source, &request, &|now| progress.show(&now));
@@ -88,11 +88,12 @@ fn source(args: &SimulateArgs) -> Result<Source, Failure> {
     Ok(Recorded { trace, hintings, repeat: args.repeat }.into())
 }
 
-/// Memory that the kernel thinks can be had, in bytes.
-fn available() -> Option<u64> {
+/// Half of the memory that the kernel thinks can be had, in bytes: the rest is for whoever else is
+/// at work here, since the kernel's answer to too much of it is to kill.
+fn memory() -> Option<u64> {
     let text = fs::read_to_string("/proc/meminfo").ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
-    line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
+    line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(512)
 }
 
 fn in_words(report: &Report) -> Done {

@@ -141,7 +141,7 @@ fn what_is_wrong_is_said() {
     let live = Request { live_percent: Some(0.0), ..with(|_| ()) };
     assert!(error(&uniform, &live).contains("up to 100"));
     let small = Request { memory_bytes: Some(1000), ..with(|_| ()) };
-    assert!(error(&uniform, &small).contains("MiB are available"));
+    assert!(error(&uniform, &small).contains("MiB may be"));
     let one_class = synthetic("uniform", vec![Hints::Exact]);
     assert!(error(&one_class, &with(|_| ())).contains("one class"));
     assert!(error(&synthetic("zipf:x", vec![]), &with(|_| ())).contains("not a number"));
