@@ -113,7 +113,7 @@ const MOST_HELD: usize = 1 << 20;
 /// longer than all that is simulated.
 pub(crate) enum Looped<F> {
     Held { ops: Vec<shelflife_ssd::Op>, at: usize },
-    Read(Repeat<F, Replay>),
+    Read(Box<Repeat<F, Replay>>),
 }
 
 impl<F: FnMut() -> Result<Replay, shelflife_ssd::Error>> Looped<F> {
@@ -126,7 +126,7 @@ impl<F: FnMut() -> Result<Replay, shelflife_ssd::Error>> Looped<F> {
                 return Ok(Looped::Held { ops, at: 0 });
             }
         }
-        Ok(Looped::Read(Repeat::new(replay)?))
+        Ok(Looped::Read(Box::new(Repeat::new(replay)?)))
     }
 }
 
