@@ -280,7 +280,7 @@ impl Ftl {
             self.valid.close(ru);
             self.closed_at[ru as usize] = self.host;
             self.closed += 1;
-            self.rule.closed(ru);
+            self.rule.closed(ru, self.pool[ru as usize]);
         }
     }
 

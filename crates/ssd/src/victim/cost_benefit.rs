@@ -11,13 +11,15 @@ pub(super) struct CostBenefit;
 impl VictimRule for CostBenefit {
     fn pick(&mut self, view: &View<'_>) -> Option<u32> {
         let mut best = None;
-        let mut most = 0.0_f64;
+        // Worth a fraction each: compared crosswise, since a division per RU would cost most.
+        let (mut most, mut per) = (0.0_f64, 1.0_f64);
         for (ru, valid) in view.closed() {
             let size = view.layout.ru_pages;
             let age = view.now - view.closed_at[ru as usize] + 1;
-            let worth = f64::from(size - valid) * age as f64 / f64::from(size + valid);
-            if worth > most {
-                most = worth;
+            let gain = f64::from(size - valid) * age as f64;
+            let cost = f64::from(size + valid);
+            if gain * per > most * cost {
+                (most, per) = (gain, cost);
                 best = Some(ru);
             }
         }

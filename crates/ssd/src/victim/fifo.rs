@@ -16,7 +16,7 @@ impl VictimRule for Fifo {
         self.queue.pop_front()
     }
 
-    fn closed(&mut self, ru: u32) {
+    fn closed(&mut self, ru: u32, _: u8) {
         self.queue.push_back(ru);
     }
 }

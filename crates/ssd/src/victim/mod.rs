@@ -61,9 +61,9 @@ pub(crate) trait VictimRule: Send {
     /// The next RU to collect; it is collected at once.
     fn pick(&mut self, view: &View<'_>) -> Option<u32>;
 
-    /// RU `ru` was closed just now.
-    fn closed(&mut self, ru: u32) {
-        let _ = ru;
+    /// RU `ru` of pool `pool` was closed just now.
+    fn closed(&mut self, ru: u32, pool: u8) {
+        let _ = (ru, pool);
     }
 }
 

@@ -18,6 +18,8 @@ const PER_DEVICE_WRITE: u64 = 32;
 #[derive(Default)]
 pub(super) struct Quota {
     pools: Vec<Pool>,
+    /// Closed RUs by pool; grows as pools appear.
+    closed: Vec<u32>,
     due: u64,
     last_at: u64,
 }
@@ -39,44 +41,56 @@ struct Pool {
 
 impl VictimRule for Quota {
     fn pick(&mut self, view: &View<'_>) -> Option<u32> {
+        let victim = self.choose(view)?;
+        self.closed[usize::from(view.pool[victim as usize])] -= 1;
+        Some(victim)
+    }
+
+    fn closed(&mut self, _: u32, pool: u8) {
+        let pool = usize::from(pool);
+        if self.closed.len() <= pool {
+            self.closed.resize(pool + 1, 0);
+        }
+        self.closed[pool] += 1;
+    }
+}
+
+impl Quota {
+    fn choose(&mut self, view: &View<'_>) -> Option<u32> {
         let emptiest = view.valid.emptiest()?;
         if emptiest.1 == 0 {
             return Some(emptiest.0);
         }
         if self.pools.is_empty() || view.now >= self.due {
+            self.closed.resize(view.flows.len(), 0);
             self.seek(view);
         }
-        let mut held = vec![0_u64; self.pools.len()];
-        let mut best: Vec<Option<(u32, u32)>> = vec![None; self.pools.len()];
-        for (&key, (ru, &pool)) in view.valid.keys().iter().zip((0..).zip(view.pool)) {
-            if key >= OPEN {
-                continue;
-            }
-            let pool = usize::from(pool);
-            held[pool] += u64::from(view.layout.ru_pages);
-            if best[pool].is_none_or(|(_, least)| key < least) {
-                best[pool] = Some((ru, key));
-            }
+        let unit = u64::from(view.layout.ru_pages);
+        for (pool, &closed) in self.pools.iter_mut().zip(&self.closed) {
+            pool.most_held = pool.most_held.max(u64::from(closed) * unit);
         }
-        for (pool, &held) in self.pools.iter_mut().zip(&held) {
-            pool.most_held = pool.most_held.max(held);
-        }
-        let mut chosen = emptiest.0;
-        let mut most = f64::NEG_INFINITY;
-        for (i, pool) in self.pools.iter().enumerate() {
-            let dead = best[i].filter(|&(_, valid)| valid < view.layout.ru_pages);
-            let Some((ru, _)) = dead else { continue };
-            let over = held[i] as f64 - pool.share;
-            if over > most {
-                most = over;
-                chosen = ru;
+        // The pool most above its share that has a dead page, the first among equals.
+        let mut last = (f64::INFINITY, 0);
+        loop {
+            let mut next: Option<(f64, usize)> = None;
+            for (i, (pool, &closed)) in self.pools.iter().zip(&self.closed).enumerate() {
+                let over = (u64::from(closed) * unit) as f64 - pool.share;
+                let is_later = over < last.0 || (over == last.0 && i > last.1);
+                if is_later && next.is_none_or(|(most, _)| over > most) {
+                    next = Some((over, i));
+                }
             }
+            // Some pool has a dead page: that of the emptiest RU.
+            let Some((over, pool)) = next else { return Some(emptiest.0) };
+            if let Some((ru, valid)) = emptiest_of(view, pool as u8)
+                && valid < view.layout.ru_pages
+            {
+                return Some(ru);
+            }
+            last = (over, pool);
         }
-        Some(chosen)
     }
-}
 
-impl Quota {
     /// Measures live pages and death rates, and computes the shares from them.
     fn seek(&mut self, view: &View<'_>) {
         let first = self.pools.is_empty();
@@ -140,6 +154,19 @@ impl Quota {
             }
         }
     }
+}
+
+/// The closed RU of a pool with the fewest valid pages, the lowest-numbered among equals.
+fn emptiest_of(view: &View<'_>, pool: u8) -> Option<(u32, u32)> {
+    let keys = view.valid.keys();
+    // Without a branch on the pool, so that it can be done many at a time.
+    let of_pool = |(&key, &owner): (&u32, &u8)| if owner == pool { key } else { FREE };
+    let least = keys.iter().zip(view.pool).map(of_pool).fold(FREE, u32::min);
+    if least >= OPEN {
+        return None;
+    }
+    let at = keys.iter().zip(view.pool).position(|entry| of_pool(entry) == least)?;
+    Some((at as u32, least))
 }
 
 /// The split of `total` pages among classes of (valid pages, deaths per host write) for which
