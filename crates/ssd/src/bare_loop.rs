@@ -13,7 +13,7 @@ use crate::mem;
 const BATCH: usize = 1024;
 const AHEAD: usize = 32;
 
-/// [`mem::prefetch`] for the benches.
+/// The prefetch of the simulator, for the benches.
 #[inline(always)]
 pub fn prefetch(map: &[u32], index: usize) {
     mem::prefetch(map, index);
@@ -21,7 +21,7 @@ pub fn prefetch(map: &[u32], index: usize) {
 
 /// A map on huge pages, for the benches.
 pub fn huge_map(len: usize, value: u32) -> Vec<u32> {
-    mem::map(len, value)
+    mem::map(len, value).unwrap_or_default()
 }
 
 /// A map, and places to go to for a victim's pages.
@@ -37,11 +37,11 @@ impl Map {
     /// A map of `pages` entries.
     pub fn new(pages: usize) -> Map {
         let mut rng = Pcg64Mcg::seed_from_u64(2);
-        let mut places = mem::map(pages.max(BATCH + AHEAD), 0);
+        let mut places = huge_map(pages.max(BATCH + AHEAD), 0);
         for place in &mut places {
             *place = below(rng.next_u64(), pages);
         }
-        Map { entries: mem::map(pages, 0), places, at: 0, rng }
+        Map { entries: huge_map(pages, 0), places, at: 0, rng }
     }
 
     /// Does the accesses of `host` page writes at amplification `waf`; returns something to use.

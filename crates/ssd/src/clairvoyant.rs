@@ -75,7 +75,7 @@ fn entry(map: &mut [u32], page: u32, operation: u64) -> Result<&mut u32, Error> 
 }
 
 impl Deaths {
-    /// Reads a workload to its end, or for `pages` page writes.
+    /// Reads a workload to its end, or for `pages` page writes (needed if it is endless).
     ///
     /// # Errors
     ///
@@ -172,7 +172,7 @@ const STEPS: f64 = 8.0;
 const BINS: usize = 64 * STEPS as usize + 1;
 
 impl FileStreams {
-    /// Reads a workload to its end, or for `pages` page writes, and groups its files into `streams`
+    /// Reads a workload to its end, or for `pages` page writes (needed if it is endless), and groups its files into `streams`
     /// (1 to 128) groups of like median lifetime: the grouping with the least squared deviation of
     /// log lifetimes, weighted by page writes.
     ///

@@ -62,6 +62,15 @@ pub enum Error {
         /// Pages per RU.
         ru_pages: u32,
     },
+    /// No memory for the maps.
+    #[error(
+        "no memory for the maps of a drive with {pages} pages (about 9 bytes each): scale the drive \
+         down or fit it to the trace"
+    )]
+    Memory {
+        /// Logical pages.
+        pages: u64,
+    },
     /// A write buffer as large as the drive.
     #[error(
         "a write buffer of {buffer_pages} pages on a drive of {logical_pages}: make it smaller"

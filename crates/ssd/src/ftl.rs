@@ -137,9 +137,10 @@ impl Ftl {
             _ => streams,
         };
         let addresses = (layout.rus as usize) << layout.shift;
+        let no_memory = || Error::Memory { pages: layout.logical_pages };
         Ok(Ftl {
-            l2p: mem::map(layout.logical_pages as usize, UNMAPPED),
-            p2l: mem::map(physical, UNMAPPED),
+            l2p: mem::map(layout.logical_pages as usize, UNMAPPED).ok_or_else(no_memory)?,
+            p2l: mem::map(physical, UNMAPPED).ok_or_else(no_memory)?,
             live: vec![0; addresses / 64],
             valid: Valid::new(layout.rus),
             frontiers: vec![Open::default(); frontiers],

@@ -24,16 +24,17 @@ pub(crate) fn prefetch(map: &[u32], index: usize) {
     let _ = (map, index);
 }
 
-/// A map of `len` entries of `value`, on huge pages where the kernel grants them.
+/// A map of `len` entries of `value`, on huge pages where the kernel grants them; `None` if there is
+/// no memory for it.
 ///
 /// The advice comes before the first touch: afterwards the kernel would only collapse the pages
 /// when it finds time.
-pub(crate) fn map(len: usize, value: u32) -> Vec<u32> {
+pub(crate) fn map(len: usize, value: u32) -> Option<Vec<u32>> {
     let mut map: Vec<u32> = Vec::new();
-    map.reserve_exact(len);
+    map.try_reserve_exact(len).ok()?;
     advise_huge(map.spare_capacity_mut());
     map.resize(len, value);
-    map
+    Some(map)
 }
 
 #[cfg(target_os = "linux")]

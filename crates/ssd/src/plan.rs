@@ -57,7 +57,7 @@ pub struct Plan {
     pub precondition: Precondition,
     /// The uncounted part of the workload.
     pub age: Age,
-    /// Host pages to count; `None` to the workload's end.
+    /// Host pages to count; `None` to the workload's end, which a synthetic or repeated one has not.
     pub count: Option<u64>,
     /// Host pages of a window.
     pub window_pages: u64,

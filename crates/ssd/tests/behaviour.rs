@@ -323,9 +323,12 @@ fn a_repeated_workload_goes_on_and_an_empty_one_ends() {
     let outcome = simulate(&single(64, 4, RHO), &plan, &mut twice).unwrap();
     assert_eq!(outcome.host_pages, 1000);
     assert_eq!(outcome.windows.len(), 10);
-    let mut none = Repeat::new(|| Ok(Slice::new(&[]))).unwrap();
-    let error = simulate(&single(64, 4, RHO), &plan, &mut none).unwrap_err();
-    assert!(matches!(error, Error::Nothing), "{error}");
+    let trims = [Op { kind: Kind::Trim, ..Op::write(0, 8) }];
+    for nothing in [&[][..], &trims[..]] {
+        let mut source = Repeat::new(|| Ok(Slice::new(nothing))).unwrap();
+        let error = simulate(&single(64, 4, RHO), &plan, &mut source).unwrap_err();
+        assert!(matches!(error, Error::Nothing), "{error}");
+    }
 }
 
 #[test]

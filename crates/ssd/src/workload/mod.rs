@@ -51,7 +51,7 @@ impl Op {
 /// the first cache.
 pub const BATCH: usize = 1024;
 
-/// A source of operations: a trace reader, or a synthetic workload.
+/// A source of operations: a trace reader, or a synthetic workload (which never ends).
 pub trait Workload {
     /// Appends the next operations (about [`BATCH`]) to `ops`; none at the end.
     ///
@@ -83,10 +83,11 @@ impl Workload for Slice<'_> {
     }
 }
 
-/// A workload begun again whenever it ends.
+/// A workload begun again whenever it ends, unless it then wrote nothing.
 pub struct Repeat<F, W> {
     make: F,
     current: W,
+    has_written: bool,
 }
 
 impl<F: FnMut() -> Result<W, Error>, W: Workload> Repeat<F, W> {
@@ -97,7 +98,7 @@ impl<F: FnMut() -> Result<W, Error>, W: Workload> Repeat<F, W> {
     /// Whatever `make` says.
     pub fn new(mut make: F) -> Result<Repeat<F, W>, Error> {
         let current = make()?;
-        Ok(Repeat { make, current })
+        Ok(Repeat { make, current, has_written: false })
     }
 }
 
@@ -105,11 +106,13 @@ impl<F: FnMut() -> Result<W, Error>, W: Workload> Workload for Repeat<F, W> {
     fn read(&mut self, ops: &mut Vec<Op>) -> Result<(), Error> {
         let before = ops.len();
         self.current.read(ops)?;
-        if ops.len() == before {
+        if ops.len() == before && self.has_written {
+            self.has_written = false;
             self.current = (self.make)()?;
-            // An empty workload stays at its end.
             self.current.read(ops)?;
         }
+        self.has_written = self.has_written
+            || ops[before..].iter().any(|op| op.kind == Kind::Write && op.pages > 0);
         Ok(())
     }
 }
