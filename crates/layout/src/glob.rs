@@ -59,7 +59,7 @@ impl fmt::Display for GlobError {
 
 impl core::error::Error for GlobError {}
 
-/// Checks a glob, as [`matches`] will read it.
+/// Checks a glob, as [`matches()`] will read it.
 ///
 /// # Errors
 ///

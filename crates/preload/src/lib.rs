@@ -1,7 +1,7 @@
 //! The hook: an LD_PRELOAD library that hints every file a program opens for writing.
 //!
-//! `open` → what is this file ([`place`]) → what lifetime does the policy give it (the control
-//! page) → `fcntl(F_SET_RW_HINT)` ([`hint`]). Nothing else: the program's descriptors, flags,
+//! `open` → what is this file (`place`) → what lifetime does the policy give it (the control
+//! page) → `fcntl(F_SET_RW_HINT)` (`hint`). Nothing else: the program's descriptors, flags,
 //! errno and return values are what they would have been.
 //!
 //! Invariants: no allocation, lock, thread-local storage, output or panic; nothing that is not
