@@ -5,7 +5,7 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 # A C compiler and the server with its extensions and pgbench.
 PACKAGES := gcc g++ libc6-dev binutils postgresql postgresql-contrib
 
-.PHONY: help packages hook build demo test check bench bench-hook bench-switch regress regress-all bench-pgbench fuzz-smoke nightly clean
+.PHONY: help packages hook build demo test check bench bench-hook bench-switch bench-simulator bench-trace regress regress-all bench-pgbench fuzz-smoke nightly clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -31,7 +31,13 @@ test: packages hook check ## everything but what takes long
 demo: packages build ## a quick trial of off, temp-vs-rest and wal-first on a real PostgreSQL
 	$(TARGET)/release/shelflife trial --preset quick --policies off,temp-vs-rest,wal-first --yes
 
-bench: bench-hook bench-switch ## all benchmarks
+bench: bench-hook bench-switch bench-simulator bench-trace ## all benchmarks
+
+bench-simulator: ## pages per second of the drive simulator, and against a bare loop
+	$(CARGO) bench --locked -q -p shelflife-ssd --bench speed
+
+bench-trace: ## events per second of importers, writer and reader
+	$(CARGO) bench --locked -q -p shelflife-trace --bench speed
 
 bench-hook: packages hook ## what the hook adds to an open
 	$(CARGO) bench --locked -q -p shelflife-preload --bench hook
