@@ -62,6 +62,14 @@ impl Report {
             if outcome.transport == Transport::Unhinted && policies {
                 add(format!("{drive}: no hint arrives there, so all policies are alike"));
             }
+            let used = outcome.per_stream.iter().filter(|share| share.host_pages > 0).count();
+            if outcome.transport != Transport::Unhinted && policy != "off" && used == 1 {
+                add(format!(
+                    "{drive}: all that {policy} hints goes to one of {} streams, nothing is told \
+                     apart (more --streams, or another --transport)",
+                    outcome.per_stream.len()
+                ));
+            }
         }
         if self.rows.iter().any(|row| !row.outcome.steady.reached) {
             add("not steady: WAF still moves; write more (--overwrites, or --repeat for a trace)"
