@@ -21,6 +21,7 @@ mod class;
 mod glob;
 pub mod path;
 pub mod postgres;
+pub mod relation;
 mod table;
 
 pub use class::{Class, Layout, UnknownClass, UnknownLayout};

@@ -7,6 +7,7 @@
 
 use crate::class::Class;
 use crate::path::{Components, components};
+use crate::relation::{Fork, Name};
 
 /// The class of `path`, relative to the data folder.
 ///
@@ -108,35 +109,16 @@ fn database_file(name: Option<&[u8]>, deeper: Option<&[u8]>) -> Class {
     }
 }
 
-/// `NNN`, `NNN_fork`, `tBACKEND_NNN`, `tBACKEND_NNN_fork`, each with an optional `.SEGMENT`.
+/// The class of a relation's file by its name in a database's folder.
 fn relation(name: &[u8]) -> Option<Class> {
-    let (temporary, rest) = match name {
-        [b't', rest @ ..] => {
-            let backend = digits(rest);
-            match rest.get(backend..) {
-                Some([b'_', rest @ ..]) if backend > 0 => (true, rest),
-                _ => return None,
-            }
-        }
-        _ => (false, name),
-    };
-    let number = digits(rest);
-    if number == 0 {
-        return None;
-    }
-    let rest = rest.get(number..)?;
-    let (fork, rest) = match rest {
-        [b'_', b'f', b's', b'm', rest @ ..] => (Class::Fsm, rest),
-        [b'_', b'v', b'm', rest @ ..] => (Class::Vm, rest),
-        [b'_', b'i', b'n', b'i', b't', rest @ ..] => (Class::Init, rest),
-        rest => (Class::Relation, rest),
-    };
-    match rest {
-        [] => {}
-        [b'.', segment @ ..] if !segment.is_empty() && digits(segment) == segment.len() => {}
-        _ => return None,
-    }
-    Some(if temporary { Class::TempRelation } else { fork })
+    let name = Name::parse(name)?;
+    Some(match (name.backend, name.fork) {
+        (Some(_), _) => Class::TempRelation,
+        (None, Fork::Main) => Class::Relation,
+        (None, Fork::Fsm) => Class::Fsm,
+        (None, Fork::Vm) => Class::Vm,
+        (None, Fork::Init) => Class::Init,
+    })
 }
 
 fn wal(name: Option<&[u8]>, deeper: Option<&[u8]>) -> Class {
