@@ -6,6 +6,7 @@
 //! | [`user`] | the unprivileged user that a server runs as |
 //! | [`cluster`] | a throwaway cluster: made, started, stopped, removed |
 //! | [`datafolder`] | what a data folder says of itself, running or not |
+//! | [`catalog`] | the names of relation files, from the catalogs of all databases |
 //! | [`session`], [`counters`] | one connection; the server's counters and their differences |
 //! | [`mod@pgbench`] | load a scale, run a load, read its summary and its latencies |
 //! | [`verify`] | `pg_amcheck` and `pg_checksums` |
@@ -42,6 +43,7 @@
 //! only ever reached through a Unix socket of its own or through the address that the user gave.
 
 pub mod cancel;
+pub mod catalog;
 mod child;
 pub mod cluster;
 pub mod counters;
@@ -57,6 +59,7 @@ pub mod user;
 pub mod verify;
 
 pub use cancel::Cancel;
+pub use catalog::Catalog;
 pub use cluster::Cluster;
 pub use cluster::ClusterOptions;
 pub use cluster::StopMode;

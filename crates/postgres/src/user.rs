@@ -14,6 +14,12 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::process::Stdio;
 
+use rustix::process::Gid;
+use rustix::process::Uid;
+use rustix::thread::set_thread_groups;
+use rustix::thread::set_thread_res_gid;
+use rustix::thread::set_thread_res_uid;
+
 use crate::error::Error;
 use crate::error::Result;
 
@@ -104,6 +110,23 @@ impl ServerUser {
                 command.env(name, value);
             }
         }
+    }
+
+    /// Makes the calling thread this user, for good, and all threads that it will start; without root's
+    /// groups and capabilities. Other threads stay what they are, since Linux keeps credentials by thread. So
+    /// root reaches a server that asks the kernel who connects (`peer` authentication).
+    ///
+    /// # Errors
+    /// [`Error::NotRoot`] if the kernel refuses.
+    pub fn assume(&self) -> Result<()> {
+        if !self.switch {
+            return Ok(());
+        }
+        let (uid, gid) = (Uid::from_raw(self.uid), Gid::from_raw(self.gid));
+        let refused = |_| Error::NotRoot { wanted: self.name.clone(), current: "root".to_owned() };
+        set_thread_groups(&[]).map_err(refused)?;
+        set_thread_res_gid(gid, gid, gid).map_err(refused)?;
+        set_thread_res_uid(uid, uid, uid).map_err(refused)
     }
 
     /// Gives `path` to this user; a link is not followed.

@@ -1,6 +1,7 @@
 //! The crate on the real server. Without one, or without root where root is needed, a test is skipped and says
 //! so: one line `skipped: NAME: reason` on standard error, which the test runner does not capture.
 
+mod catalog;
 mod cluster;
 mod ends;
 mod failures;
