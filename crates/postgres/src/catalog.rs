@@ -129,8 +129,8 @@ pub enum Databases<'d> {
 pub struct Reading {
     /// Object ids of the databases that were read whole; 0 if the shared relations were.
     pub read: BTreeSet<u32>,
-    /// Relations whose name is new, or another one than at the last reading.
-    pub news: usize,
+    /// Relations that are new, or are called otherwise than at the reading before.
+    pub news: Vec<RelationKey>,
     /// How long it took.
     pub took: Duration,
 }
@@ -211,8 +211,7 @@ impl Catalog {
             let session = session.take_if(|_| oid == here);
             match relations(session, &dsn.with_database(&name), &name, cancel) {
                 Ok(found) => {
-                    let news = found.into_iter().filter(|(key, found)| self.learn(*key, found));
-                    reading.news += news.count();
+                    reading.news.extend(found.into_iter().filter_map(|one| self.learn(one)));
                     reading.read.extend([oid, 0]);
                     self.unreadable.remove(&oid);
                 }
@@ -224,13 +223,13 @@ impl Catalog {
         Ok(reading)
     }
 
-    /// Whether that is news.
-    fn learn(&mut self, key: RelationKey, found: &Relation) -> bool {
-        let news = self.relations.get(&key) != Some(found);
-        if news {
-            self.relations.insert(key, found.clone());
+    /// The key if that is news.
+    fn learn(&mut self, (key, found): (RelationKey, Relation)) -> Option<RelationKey> {
+        if self.relations.get(&key) == Some(&found) {
+            return None;
         }
-        news
+        self.relations.insert(key, found);
+        Some(key)
     }
 
     fn read_tablespaces(&mut self, session: &mut Session) -> Result<()> {

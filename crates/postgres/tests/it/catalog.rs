@@ -146,7 +146,7 @@ fn rewritten_and_dropped_files_keep_their_names() {
         assert_eq!(catalog.relation(new), None, "{rewrite}");
         let only = BTreeSet::from([new.database]);
         let reading = catalog.read(&dsn, Databases::Only(&only), &Cancel::never()).unwrap();
-        assert!(reading.news > 0 && reading.read.contains(&new.database), "{reading:?}");
+        assert!(reading.news.contains(&new) && reading.read.contains(&new.database), "{reading:?}");
         keys.push(new);
     }
     let index = key(&mut session, "t_pkey");
