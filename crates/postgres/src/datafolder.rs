@@ -11,6 +11,7 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
+use crate::dsn::Dsn;
 use crate::error::Error;
 use crate::error::Result;
 use crate::procfs::FolderId;
@@ -132,6 +133,45 @@ impl DataFolder {
             id: FolderId::of(path).map_err(failed)?,
             proc,
         })
+    }
+
+    /// The folders in which servers run on this machine, as far as they can be seen.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if the processes cannot be listed.
+    pub fn running() -> Result<Vec<Self>> {
+        Self::running_with(&Procfs::default())
+    }
+
+    /// As [`DataFolder::running`], asking `proc`.
+    ///
+    /// # Errors
+    /// As [`DataFolder::running`].
+    pub fn running_with(proc: &Procfs) -> Result<Vec<Self>> {
+        let mut found: Vec<Self> = Vec::new();
+        for process in proc.processes()?.iter().filter(|process| process.is_server()) {
+            // What vanishes meanwhile, or is no server's folder, is simply not there.
+            let Some(path) = proc.working_path(process.pid) else { continue };
+            let Ok(folder) = Self::open_with(&path, proc.clone()) else { continue };
+            if !found.iter().any(|known| known.id == folder.id)
+                && matches!(folder.postmaster(), Ok(Some(_)))
+            {
+                found.push(folder);
+            }
+        }
+        Ok(found)
+    }
+
+    /// The address of the server that runs here, by its Unix socket; `None` if it has none, or does not take
+    /// connections (yet).
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn local_dsn(&self, user: &str, database: &str) -> Result<Option<Dsn>> {
+        let Some(file) = self.pid_file()?.filter(PidFile::is_ready) else { return Ok(None) };
+        let (Some(port), Some(sockets)) = (file.port, file.socket_folder) else { return Ok(None) };
+        // A relative one counts from the data folder.
+        Ok(Some(Dsn::unix(&self.path.join(sockets), port, user, database)))
     }
 
     /// The folder's path, absolute and without links.
@@ -384,6 +424,13 @@ mod tests {
         let pids = |list: Vec<Process>| list.iter().map(|one| one.pid).collect::<Vec<_>>();
         assert_eq!(pids(data.server_processes().unwrap()), [4711, 4712]);
         assert_eq!(pids(data.all_processes().unwrap()), [4711, 4712, 4713]);
+        let running = DataFolder::running_with(&Procfs::at(proc.path())).unwrap();
+        assert_eq!(running.iter().map(DataFolder::path).collect::<Vec<_>>(), [data.path()]);
+        assert!(data.local_dsn("me", "d").unwrap().is_none(), "it does not say that it is ready");
+        fs::write(root.path().join("postmaster.pid"), "4711\nx\n1\n5433\ns\n*\n1 2\nready\n")
+            .unwrap();
+        let dsn = data.local_dsn("me", "d").unwrap().unwrap();
+        assert_eq!(dsn.socket_folder().unwrap(), data.path().join("s"));
         assert!(matches!(data.check_startable(), Err(Error::AlreadyRunning { pid: 4711, .. })));
         fs::remove_dir_all(proc.path().join("4711")).unwrap();
         match data.check_startable() {

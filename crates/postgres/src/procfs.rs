@@ -108,6 +108,14 @@ impl Procfs {
         FolderId::of(&self.root.join(pid.to_string()).join("cwd")).ok()
     }
 
+    /// The path of the working folder of `pid`, as this process sees it. `None` as above, or if the folder
+    /// was removed.
+    pub fn working_path(&self, pid: i32) -> Option<PathBuf> {
+        let path = fs::read_link(self.root.join(pid.to_string()).join("cwd")).ok()?;
+        // In another mount namespace the same path may be another folder, or none.
+        (FolderId::of(&path).ok()? == self.working_folder(pid)?).then_some(path)
+    }
+
     /// The effective user id of `pid`.
     pub fn user(&self, pid: i32) -> Option<u32> {
         fs::metadata(self.root.join(pid.to_string())).ok().map(|at| at.uid())
@@ -254,6 +262,8 @@ mod tests {
         assert_eq!(pids(proc.processes().unwrap()), [10, 11], "a zombie is not alive");
         assert_eq!(pids(proc.servers_in(id).unwrap()), [10], "a shell is no server");
         assert_eq!(proc.title(10).unwrap(), "postgres -D /x");
+        assert_eq!(proc.working_path(10).as_deref(), Some(data.path()));
+        assert_eq!(proc.working_path(4711), None);
         assert!(proc.is_alive(&proc.process(10).unwrap()));
     }
 
