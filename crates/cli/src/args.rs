@@ -1,8 +1,10 @@
 //! The command line.
 
+mod doctor;
 mod simulate;
 mod trace;
 
+pub use doctor::DoctorArgs;
 pub use simulate::SimulateArgs;
 pub use trace::{CutArgs, ExportArgs, HeadArgs, ImportArgs, TraceAction, TraceArgs};
 
@@ -44,6 +46,8 @@ pub enum Verb {
     Hint(HintArgs),
     /// List, show, check and explain policies
     Policy(PolicyArgs),
+    /// Does a hint set here reach the flash, layer by layer
+    Doctor(DoctorArgs),
     /// Compare policies on a real server, in paired rounds
     Trial(Box<TrialArgs>),
     /// Make a trace of a recording in another format

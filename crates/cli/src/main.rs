@@ -28,6 +28,7 @@ fn main() -> ExitCode {
         Verb::Status(args) => verbs::status::run(&args),
         Verb::Switch(args) => verbs::switch::run(&args),
         Verb::Policy(args) => verbs::policy::run(&args),
+        Verb::Doctor(args) => verbs::doctor::run(&args),
         Verb::Trial(args) => verbs::trial::run(&args),
         Verb::Import(args) => verbs::import::run(&args),
         Verb::Export(args) => verbs::export::run(&args),

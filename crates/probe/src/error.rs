@@ -1,0 +1,49 @@
+//! Why a path could not be walked.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Why there is no answer.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The path does not exist or may not be reached.
+    #[error("cannot reach {}", path.display())]
+    Path {
+        /// The path.
+        path: PathBuf,
+        /// The error.
+        source: io::Error,
+    },
+    /// Neither a file nor a folder nor a block device.
+    #[error(
+        "{} is neither file nor folder nor block device; of an NVMe drive name the namespace \
+         (/dev/nvme0n1), not the controller",
+        path.display()
+    )]
+    Special {
+        /// The path.
+        path: PathBuf,
+    },
+    /// The folder is no server's.
+    #[error(transparent)]
+    Server(#[from] shelflife_postgres::Error),
+}
+
+impl Error {
+    pub(crate) fn path(path: &Path) -> impl FnOnce(io::Error) -> Error {
+        let path = path.to_owned();
+        move |source| Error::Path { path, source }
+    }
+
+    /// Whether permission is what is missing.
+    pub fn is_denied(&self) -> bool {
+        match self {
+            Error::Path { source, .. } => source.kind() == io::ErrorKind::PermissionDenied,
+            Error::Server(shelflife_postgres::Error::Io { source, .. }) => {
+                source.kind() == io::ErrorKind::PermissionDenied
+            }
+            _ => false,
+        }
+    }
+}

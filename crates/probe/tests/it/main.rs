@@ -1,0 +1,1 @@
+//! Recorded machines: one expected answer each.
