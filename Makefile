@@ -5,7 +5,7 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 # A C compiler and the server with its extensions and pgbench.
 PACKAGES := gcc g++ libc6-dev binutils postgresql postgresql-contrib
 
-.PHONY: help packages hook build demo test check bench bench-hook bench-switch bench-simulator bench-trace regress regress-all bench-pgbench fuzz-smoke nightly clean
+.PHONY: help packages hook build demo test check bench bench-hook bench-switch bench-simulator bench-trace bench-lifetimes python regress regress-all bench-pgbench fuzz-smoke nightly clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -24,20 +24,27 @@ check: ## formatting, lints, documentation
 	$(CARGO) clippy --locked -q --workspace --all-targets -- -D warnings
 	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --locked -q --workspace --no-deps
 
-test: packages hook check ## everything but what takes long
+test: packages python hook check ## everything but what takes long
 	$(CARGO) build --locked -q --workspace --bins
 	scripts/test.sh
 
 demo: packages build ## a quick trial of off, temp-vs-rest and wal-first on a real PostgreSQL
 	$(TARGET)/release/shelflife trial --preset quick --policies off,temp-vs-rest,wal-first --yes
 
-bench: bench-hook bench-switch bench-simulator bench-trace ## all benchmarks
+bench: bench-hook bench-switch bench-simulator bench-trace bench-lifetimes ## all benchmarks
 
 bench-simulator: ## pages per second of the drive simulator, and against a bare loop
 	$(CARGO) bench --locked -q -p shelflife-ssd --bench speed
 
 bench-trace: ## events per second of importers, writer and reader
 	$(CARGO) bench --locked -q -p shelflife-trace --bench speed
+
+bench-lifetimes: ## events per second of `lifetimes`, and against reading alone
+	$(CARGO) bench --locked -q -p shelflife-learn --bench lifetimes
+
+python: ## a Python with DuckDB below target/, for the tests that query traces; without network they are skipped
+	@test -x $(TARGET)/python/bin/python || { scripts/packages.sh python3-venv && python3 -m venv $(TARGET)/python \
+		&& $(TARGET)/python/bin/pip install -q duckdb; } || rm -rf $(TARGET)/python
 
 bench-hook: packages hook ## what the hook adds to an open
 	$(CARGO) bench --locked -q -p shelflife-preload --bench hook

@@ -1,10 +1,12 @@
 //! The command line.
 
 mod doctor;
+mod lifetimes;
 mod simulate;
 mod trace;
 
 pub use doctor::DoctorArgs;
+pub use lifetimes::LifetimesArgs;
 pub use simulate::SimulateArgs;
 pub use trace::{CutArgs, ExportArgs, HeadArgs, ImportArgs, TraceAction, TraceArgs};
 
@@ -56,6 +58,8 @@ pub enum Verb {
     Export(ExportArgs),
     /// Look at a trace, check, cut, anonymise, merge and summarise it
     Trace(TraceArgs),
+    /// How long what is written lives, by class of file, relation, file or process
+    Lifetimes(LifetimesArgs),
     /// What write amplification drives would have under policies, for a trace or a workload
     Simulate(Box<SimulateArgs>),
 }

@@ -32,6 +32,7 @@ fn main() -> ExitCode {
         Verb::Trial(args) => verbs::trial::run(&args),
         Verb::Import(args) => verbs::import::run(&args),
         Verb::Export(args) => verbs::export::run(&args),
+        Verb::Lifetimes(args) => verbs::lifetimes::run(&args),
         Verb::Simulate(args) => verbs::simulate::run(&args),
         Verb::Trace(args) => verbs::trace::run(&args),
     };

@@ -90,7 +90,7 @@ fn source(args: &SimulateArgs) -> Result<Source, Failure> {
 
 /// Half of the memory that the kernel thinks can be had, in bytes: the rest is for whoever else is
 /// at work here, since the kernel's answer to too much of it is to kill.
-fn memory() -> Option<u64> {
+pub fn memory() -> Option<u64> {
     let text = fs::read_to_string("/proc/meminfo").ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
     line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(512)

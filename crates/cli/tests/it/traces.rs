@@ -74,3 +74,39 @@ fn bad_input_is_named_and_leaves_nothing() {
     let (code, out, _) = run(&["trace", "check", "t"]);
     assert!(code == 1 && out.contains("meta.json counts 3 writes, there are 2"), "{out}");
 }
+
+#[test]
+fn lifetimes_are_told_in_words_json_and_csv() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = |arguments: &[&str]| said(&shelflife(folder.path(), arguments));
+    let line = |n: u64| format!("0,W,{},4096,{}\n", n % 10 * 4096, 1_577_808_000_000_000 + n);
+    std::fs::write(folder.path().join("in.csv"), (0..100).map(line).collect::<String>()).unwrap();
+    assert_eq!(run(&["import", "in.csv", "-o", "t"]).0, 0);
+    let (code, out, _) = run(&["lifetimes", "t"]);
+    assert_eq!(code, 0);
+    let first = "half of what is written to a page dies within 41.1 kB of host writes\n";
+    assert!(out.starts_with(first), "{out}");
+    assert!(
+        out.contains("unknown   410 kB   10 %  41.1 kB  41.1 kB  41.1 kB        10 µs"),
+        "{out}"
+    );
+    let (_, out, _) = run(&["lifetimes", "t", "--json"]);
+    let found: serde_json::Value = serde_json::from_str(&out).unwrap();
+    let row = &found["rows"][0];
+    assert_eq!((&row["died"], &row["alive"]), (&90.into(), &10.into()));
+    assert_eq!(row["host_bytes"]["median"], 40_960 + 128);
+    // of 91 pages that were old enough, the last one is still alive
+    let left = row["host_bytes"]["curve"][0]["alive"].as_f64().unwrap();
+    assert!((left - 1.0 / 91.0).abs() < 1e-9, "{row}");
+    let (_, out, _) = run(&["lifetimes", "t", "--csv"]);
+    assert!(
+        out.starts_with("name,clock,lifetime,alive\n\"all\",host-bytes,41088,0.010989\n"),
+        "{out}"
+    );
+    let (code, _, err) = run(&["lifetimes", "t", "--sample", "1/0"]);
+    assert!(code == 2 && err.contains("choose 1/N"), "{err}");
+    std::fs::write(folder.path().join("no.csv"), "0,R,0,4096,1577808000000001\n").unwrap();
+    assert_eq!(run(&["import", "no.csv", "-o", "none"]).0, 0);
+    let (code, _, err) = run(&["lifetimes", "none"]);
+    assert!(code == 2 && err.contains("none holds no write"), "{err}");
+}

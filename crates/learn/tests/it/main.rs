@@ -1,0 +1,8 @@
+//! Lifetimes on traces whose answer is known, and on traces that have none.
+
+mod bad_input;
+mod duckdb;
+mod known;
+mod model;
+mod sample;
+mod support;
