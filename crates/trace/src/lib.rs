@@ -41,6 +41,7 @@ mod pages;
 mod segment;
 mod summary;
 mod trace;
+mod volume;
 mod writer;
 
 pub use check::{Check, check};
@@ -54,4 +55,5 @@ pub use import::{Format, ImportOptions, ImportReport, Input, TimeUnit, import};
 pub use meta::{Counts, Device, Meta, Source, VERSION};
 pub use summary::{PAGES_BYTES, Row, Summary, summarize};
 pub use trace::{Events, Note, Trace, read_bytes};
+pub use volume::{Volume, volumes};
 pub use writer::{SEGMENT_EVENTS, TraceWriter};

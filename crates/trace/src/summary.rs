@@ -12,6 +12,7 @@ use crate::event::{Batch, Event, Op, ProcessId};
 use crate::files::FileTable;
 use crate::pages::Pages;
 use crate::trace::Trace;
+use crate::volume::{Volume, Volumes};
 
 /// The most memory that sets of pages take.
 pub const PAGES_BYTES: usize = 512 << 20;
@@ -63,6 +64,8 @@ pub struct Summary {
     pub relations: Vec<Row>,
     /// By hint.
     pub hints: Vec<Row>,
+    /// By class and hint: whether a policy arrived.
+    pub class_hints: Vec<Volume>,
     /// By process, where it was recorded.
     pub processes: Vec<Row>,
     /// By device, if there are several.
@@ -143,6 +146,7 @@ struct Groups {
     devices: Vec<Group>,
     /// Line of `classes` and of `relations` by file.
     lines: Vec<Lines>,
+    volumes: Volumes,
     memory: usize,
     exact: bool,
 }
@@ -160,6 +164,7 @@ impl Groups {
             processes: Vec::new(),
             devices: if trace.meta().devices.len() > 1 { devices.collect() } else { Vec::new() },
             lines,
+            volumes: Volumes::default(),
             memory: 0,
             exact: true,
         }
@@ -170,6 +175,9 @@ impl Groups {
         let process = usize::from(event.process.0);
         if self.processes.len() <= process {
             self.processes.resize_with(process + 1, Group::default);
+        }
+        if event.op == Op::Write {
+            self.volumes.add(event.file, event.hint, event.length);
         }
         let mut memory = self.total.add(event, pages, sequential);
         let groups = [
@@ -267,6 +275,7 @@ pub fn summarize(trace: &Trace, progress: &mut dyn FnMut(u64) -> bool) -> Result
         classes: rows(groups.classes),
         relations: rows(groups.relations),
         hints: rows(groups.hints),
+        class_hints: groups.volumes.finish(trace),
         processes: rows(processes),
         devices: rows(groups.devices),
     })

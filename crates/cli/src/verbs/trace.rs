@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use shelflife_report::{Table, bytes, count, duration, figure, plain};
 use shelflife_trace::{
-    CutOptions, Error, Meta, Row, Summary, Trace, TraceWriter, check, cut, cut_meta, merge,
+    CutOptions, Error, Meta, Row, Summary, Trace, TraceWriter, Volume, check, cut, cut_meta, merge,
     merge_meta, summarize,
 };
 
@@ -285,6 +285,9 @@ fn in_words(trace: &Trace, summary: &Summary, top: usize) -> String {
         if rows.len() > top {
             text += &format!("… and {} more\n", count((rows.len() - top) as u64));
         }
+        if name == "hint" {
+            text += &format!("\n{}\n", by_class_and_hint(&summary.class_hints, total.bytes, top));
+        }
     }
     text += &format!(
         "\nsequential: writes that begin where one of the 64 before ended; overwrites: page writes \
@@ -292,6 +295,23 @@ fn in_words(trace: &Trace, summary: &Summary, top: usize) -> String {
         summary.page_size
     );
     text
+}
+
+/// Which classes carried which hints.
+pub fn by_class_and_hint(volumes: &[Volume], total: u64, top: usize) -> Table {
+    let mut table =
+        Table::new(["class", "hint", "written", "share", "writes", "mean size"]).right(2..6);
+    for volume in volumes.iter().take(top) {
+        table.row([
+            volume.class.clone(),
+            volume.hint.clone(),
+            bytes(volume.bytes),
+            format!("{} %", figure(100.0 * volume.bytes as f64 / total.max(1) as f64)),
+            count(volume.writes),
+            bytes(volume.bytes / volume.writes.max(1)),
+        ]);
+    }
+    table
 }
 
 fn cells(row: &Row, total: &Row) -> [String; 10] {
