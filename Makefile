@@ -3,9 +3,9 @@
 CARGO ?= cargo
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 # A C compiler and the server with its extensions and pgbench.
-PACKAGES := gcc g++ libc6-dev binutils postgresql postgresql-contrib
+PACKAGES := gcc g++ libc6-dev binutils xz-utils postgresql postgresql-contrib
 
-.PHONY: help packages hook build demo test check bench bench-hook bench-switch bench-simulator bench-trace bench-lifetimes python regress regress-all bench-pgbench fuzz-smoke nightly clean
+.PHONY: help packages hook build demo test check bench bench-hook bench-switch bench-simulator bench-trace bench-lifetimes python regress regress-all bench-pgbench lab lab-quick fuzz-smoke nightly clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -67,6 +67,14 @@ bench-pgbench: packages build ## pgbench simple-update with hints and without, o
 	$(TARGET)/release/shelflife trial --dir /dev/shm/shelflife-bench --policies off,temp-vs-rest \
 		--script simple-update --scale 20 --clients 2 --jobs 2 --rounds 30 --seconds 8 --yes
 	rm -rf /dev/shm/shelflife-bench
+
+lab: packages build ## every stack on four stock kernels in QEMU; writes docs/support-matrix.md (about 40 min, resumable)
+	$(CARGO) run --locked -q -p shelflife-lab
+
+# The program that `make test` built: a release build would take longer than the guests.
+lab-quick: packages ## ten stacks on two stock kernels in QEMU
+	$(CARGO) build --locked -q -p shelflife
+	$(CARGO) run --locked -q -p shelflife-lab -- --quick --shelflife $(TARGET)/debug/shelflife
 
 fuzz-smoke: ## every fuzz target for 10 seconds, on the stable toolchain
 	scripts/fuzz.sh 10
