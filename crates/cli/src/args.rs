@@ -298,6 +298,17 @@ pub enum PresetArg {
     Classic,
 }
 
+/// What `--fs` makes.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum FsArg {
+    /// ext4
+    Ext4,
+    /// XFS
+    Xfs,
+    /// btrfs
+    Btrfs,
+}
+
 /// `shelflife trial`
 #[derive(Args, Debug)]
 #[command(after_help = TRIAL_HELP)]
@@ -345,6 +356,25 @@ pub struct TrialArgs {
     /// be repeated
     #[arg(long, value_name = "FILE[@W]")]
     pub script: Vec<String>,
+    /// A scenario: tpcb, spill, bulk-load, rewrite, timeseries, queue, random-index, freeze,
+    /// unlogged, wal-share, wal-retained, wal-no-recycle; or the path of a folder (docs/trial.md)
+    #[arg(long, value_name = "NAME[:VARIANT]", conflicts_with_all = ["script", "dsn"])]
+    pub scenario: Option<String>,
+    /// Make a file system for the cluster, in a file on a loop device: needs root
+    #[arg(long, value_enum, value_name = "FS", conflicts_with = "dsn")]
+    pub fs: Option<FsArg>,
+    /// Its size
+    #[arg(long, value_name = "SIZE", default_value = "4GiB", requires = "fs", value_parser = trace::parse_bytes)]
+    pub size: u64,
+    /// Fill it with cold data up to so much before the rounds: write amplification is a matter of fill
+    #[arg(long, value_name = "PERCENT", requires = "fs", value_parser = crate::verbs::trial::parse_fill)]
+    pub fill: Option<f64>,
+    /// Let it have no more dirty pages than this, so that temporary files reach the drive
+    #[arg(long, value_name = "SIZE", requires = "fs", value_parser = trace::parse_bytes)]
+    pub dirty: Option<u64>,
+    /// How it is mounted
+    #[arg(long, value_name = "OPTIONS", default_value = "discard", requires = "fs")]
+    pub mount_options: String,
     /// A setting of the trial's own server; may be repeated
     #[arg(long, value_name = "NAME=VALUE", value_parser = crate::verbs::trial::parse_setting)]
     pub set: Vec<(String, String)>,
@@ -368,7 +398,7 @@ pub struct TrialArgs {
         long,
         value_name = "DIR",
         conflicts_with_all = ["policies", "preset", "dir", "rounds", "seconds", "scale", "clients",
-            "jobs", "rate", "script", "set", "seed", "read"]
+            "jobs", "rate", "script", "scenario", "fs", "set", "seed", "read"]
     )]
     pub resume: Option<PathBuf>,
     /// Only show what these results say: a file, or a trial's folder

@@ -46,6 +46,14 @@ pub enum Error {
     /// Something that was asked for does not make a trial.
     #[error("{0}")]
     Spec(String),
+    /// A file system for the trial cannot be made.
+    #[error("{what}{}{told}", if told.is_empty() { "" } else { ": " })]
+    Filesystem {
+        /// What was tried.
+        what: String,
+        /// What the command said; empty if none was run.
+        told: String,
+    },
     /// A file operation.
     #[error("{what} {}", path.display())]
     Io {

@@ -13,6 +13,8 @@
 //! | module | what it is for |
 //! | --- | --- |
 //! | [`spec`], [`arm`] | what is compared, and how: fixed beforehand |
+//! | [`scenario`] | loads that are known to write much of one class |
+//! | [`filesystem`] | a file system of the trial's own |
 //! | [`estimate`] | what it will write |
 //! | `server`, `round`, `trial` | doing it |
 //! | [`machine`], [`probe`], `settling` | what the machine did meanwhile |
@@ -27,6 +29,7 @@
 pub mod arm;
 pub mod error;
 pub mod estimate;
+pub mod filesystem;
 pub mod idea;
 pub mod machine;
 pub mod observer;
@@ -34,6 +37,7 @@ pub mod outcome;
 pub mod probe;
 pub mod record;
 mod round;
+pub mod scenario;
 mod server;
 mod settling;
 pub mod spec;
@@ -45,5 +49,6 @@ pub use estimate::Estimate;
 pub use observer::{Observer, Phase, Progress};
 pub use outcome::{ArmFigures, Outcome};
 pub use record::Results;
+pub use scenario::Scenario;
 pub use spec::{Preset, Primary, Spec, Wishes};
 pub use trial::{Options, Place, resume, run};

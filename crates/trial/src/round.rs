@@ -191,6 +191,10 @@ impl Rounds<'_> {
         load.scripts = self.scripts.clone();
         load.seed = if measured { seed } else { !seed };
         load.log_folder = measured.then(|| self.logs.clone());
+        if self.spec.scenario.is_some() {
+            // pgbench looks it up only for scripts of its own.
+            load.args = vec![format!("--define=scale={}", self.spec.scale).into()];
+        }
         load
     }
 }

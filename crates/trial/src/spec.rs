@@ -12,13 +12,15 @@ use shelflife_postgres::pgbench::Script;
 
 use crate::arm::{self, Arm};
 use crate::error::{Error, Result};
+use crate::filesystem::Wanted;
+use crate::scenario::Scenario;
 use crate::stats::{Metric, Plan};
 
 /// The load of a quick trial, warm-up and ageing included, in seconds.
 pub const QUICK_LOAD_S: u64 = 60;
 
 /// The longest script of a load, in bytes.
-const MAX_SCRIPT: u64 = 256 << 10;
+pub(crate) const MAX_SCRIPT: u64 = 256 << 10;
 
 /// A set of defaults.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -58,6 +60,10 @@ pub struct Wishes {
     pub scripts: Vec<String>,
     /// Settings of the server, name and value.
     pub settings: Vec<(String, String)>,
+    /// A scenario, as [`Scenario::find`] takes it: its scripts and settings.
+    pub scenario: Option<String>,
+    /// A file system of its own for the cluster.
+    pub filesystem: Option<Wanted>,
 }
 
 /// A script of the load, with its text.
@@ -135,8 +141,17 @@ pub struct Spec {
     pub seed: u64,
     /// Scripts; none: `tpcb-like`.
     pub scripts: Vec<ScriptText>,
-    /// Settings that the user gave; they win over the pinned ones.
+    /// Settings of the scenario, then those that the user gave; they win over the pinned ones.
     pub settings: Vec<(String, String)>,
+    /// The scenario's name with its variant, if the load is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scenario: Option<String>,
+    /// The file system that is made for the cluster.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub filesystem: Option<Wanted>,
+    /// What pgbench runs once after loading its tables.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub setup: Option<ScriptText>,
     /// `max_wal_size` in MB.
     pub max_wal_mb: u32,
     /// `checkpoint_timeout` in s.
@@ -158,7 +173,19 @@ impl Spec {
         let cores = std::thread::available_parallelism().map_or(1, usize::from) as u32;
         let base = defaults(wishes.preset, arms.len(), cores);
         let seconds = wishes.seconds.unwrap_or(base.seconds);
-        let scripts = wishes.scripts.iter().map(|script| read_script(script));
+        let mut scripts: Vec<ScriptText> =
+            wishes.scripts.iter().map(|script| read_script(script)).collect::<Result<_>>()?;
+        let scenario = wishes.scenario.as_deref().map(Scenario::find).transpose()?;
+        let mut settings = wishes.settings.clone();
+        let mut setup = None;
+        if let Some(scenario) = &scenario {
+            if !scripts.is_empty() {
+                return Err(Error::Spec("a scenario brings its own scripts: no --script".into()));
+            }
+            scripts.clone_from(&scenario.scripts);
+            settings.splice(0..0, scenario.settings.iter().cloned());
+            setup.clone_from(&scenario.setup);
+        }
         let spec = Spec {
             preset: wishes.preset,
             primary: if wishes.rate.is_some() { Primary::LatencyMean } else { Primary::Tps },
@@ -173,8 +200,11 @@ impl Spec {
                 Some(seed) => seed,
                 None => random_seed()?,
             },
-            scripts: scripts.collect::<Result<_>>()?,
-            settings: wishes.settings.clone(),
+            scripts,
+            settings,
+            scenario: scenario.map(|scenario| scenario.name),
+            setup,
+            filesystem: wishes.filesystem.clone(),
             max_wal_mb: base.max_wal_mb,
             checkpoint_timeout_s: base.checkpoint_timeout_s.unwrap_or((seconds / 3).clamp(30, 300)),
             ageing: Ageing { seconds: base.ageing.seconds.min(seconds), ..base.ageing },
@@ -212,6 +242,9 @@ impl Spec {
         if !sane {
             return wrong("warm-up, ageing or probe without measure".to_owned());
         }
+        if let Some(filesystem) = &self.filesystem {
+            filesystem.check()?;
+        }
         if let Some(rate) = self.rate
             && !(rate.is_finite() && (0.01..=1e7).contains(&rate))
         {
@@ -220,7 +253,7 @@ impl Spec {
         if (self.primary == Primary::LatencyMean) != self.rate.is_some() {
             return wrong("the primary metric is the mean latency exactly with --rate".to_owned());
         }
-        for script in &self.scripts {
+        for script in self.scripts.iter().chain(&self.setup) {
             let path = Path::new(&script.name);
             let plain = path.file_name() == Some(path.as_os_str()) && !script.name.contains('\0');
             if !plain || script.text.len() as u64 > MAX_SCRIPT || script.weight > 1_000_000 {
@@ -258,6 +291,11 @@ impl Spec {
     /// the checkpoint that precedes a round, the second ends 2.9 timeouts after it.
     pub fn can_span_checkpoints(&self) -> bool {
         u64::from(self.seconds) * 10 >= u64::from(self.checkpoint_timeout_s) * 29
+    }
+
+    /// The scenario's preparation as pgbench takes it, a file in `folder`.
+    pub(crate) fn setup_in(&self, folder: &Path) -> Option<Script> {
+        self.setup.as_ref().map(|setup| Script::File(folder.join(format!("0-{}", setup.name)), 1))
     }
 
     /// The scripts as pgbench takes them, files in `folder`.

@@ -200,7 +200,7 @@ const TIMES: &[(&str, u64)] = &[
     ("h", 3600 * 1000 * 1000 * 1000),
 ];
 
-fn parse_bytes(text: &str) -> Result<u64, String> {
+pub(crate) fn parse_bytes(text: &str) -> Result<u64, String> {
     parse_units(text, BYTES)
 }
 

@@ -14,6 +14,7 @@ use shelflife_control::Registry;
 use shelflife_postgres::{Cancel, Dsn};
 use shelflife_report::{Table, bytes, count, duration, figure, percent, plain};
 use shelflife_run::Hook;
+use shelflife_trial::filesystem::{Kind, Wanted};
 use shelflife_trial::machine::Mount;
 use shelflife_trial::record::{Header, Round};
 use shelflife_trial::{
@@ -22,7 +23,7 @@ use shelflife_trial::{
 };
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
-use crate::args::{PresetArg, TrialArgs};
+use crate::args::{FsArg, PresetArg, TrialArgs};
 use crate::done::{Done, Failure, NO, NOT_HERE};
 
 /// As a shell has it for a program that SIGINT ended.
@@ -111,6 +112,18 @@ fn wishes(args: &TrialArgs) -> Wishes {
         seed: args.seed,
         scripts: args.script.clone(),
         settings: args.set.clone(),
+        scenario: args.scenario.clone(),
+        filesystem: args.fs.map(|kind| Wanted {
+            kind: match kind {
+                FsArg::Ext4 => Kind::Ext4,
+                FsArg::Xfs => Kind::Xfs,
+                FsArg::Btrfs => Kind::Btrfs,
+            },
+            size: args.size,
+            fill: args.fill,
+            dirty: args.dirty,
+            mount_options: args.mount_options.clone(),
+        }),
     }
 }
 
@@ -377,6 +390,13 @@ fn answer(stop: &AtomicBool) -> String {
 }
 
 /// Reads `NAME=VALUE`.
+/// `90` or `90%`, as a share.
+pub fn parse_fill(text: &str) -> Result<f64, String> {
+    let percent = text.strip_suffix('%').unwrap_or(text).trim().parse::<f64>().ok();
+    let percent = percent.filter(|percent| (0.0..=98.0).contains(percent));
+    percent.map(|percent| percent / 100.0).ok_or_else(|| "0 to 98 percent".to_owned())
+}
+
 pub fn parse_setting(text: &str) -> Result<(String, String), anyhow::Error> {
     let (name, value) =
         text.split_once('=').ok_or_else(|| anyhow!("a setting is NAME=VALUE, not {text:?}"))?;

@@ -119,6 +119,13 @@ pub enum What {
         /// The database and its WAL then.
         gauges: Gauges,
     },
+    /// Cold data were added to the trial's own file system.
+    Filled {
+        /// Bytes of them.
+        bytes: u64,
+        /// How much of the file system was then in use, 0 to 1.
+        share: f64,
+    },
     /// The trial went on after it had ended early.
     Resumed {
         /// The block that begins now.

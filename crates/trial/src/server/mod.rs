@@ -12,13 +12,14 @@ use std::path::{Path, PathBuf};
 
 use shelflife_control::Run;
 use shelflife_layout::Table;
-use shelflife_postgres::pgbench::{self, Initialise, LoadProgress};
+use shelflife_postgres::pgbench::{self, Initialise, Length, Load, LoadProgress, Script};
 use shelflife_postgres::{Cancel, DataFolder, Dsn, Programs, Session};
 use shelflife_run::{Carries, To};
 use shelflife_sweep::{OpenFile, Territory};
 
 use crate::arm::Arm;
 use crate::error::{Error, Result};
+use crate::filesystem::Mounted;
 use crate::record::{Hints, Opened, ServerFacts, SettingAt};
 use crate::spec::Spec;
 
@@ -91,10 +92,11 @@ impl Server {
         }
     }
 
-    /// Makes the database anew and fills it.
+    /// Makes the database anew and fills it; `setup` is the scenario's preparation.
     pub(crate) fn load(
         &mut self,
         spec: &Spec,
+        setup: Option<Script>,
         cancel: &Cancel,
         progress: &mut dyn FnMut(LoadProgress),
     ) -> Result<()> {
@@ -106,6 +108,14 @@ impl Server {
         pgbench::initialise(self.programs(), &self.dsn(), &initialise, cancel, progress)?;
         let mut session = self.session(cancel)?;
         session.batch(AUTOVACUUM_OFF)?;
+        if let Some(script) = setup {
+            // By pgbench rather than in a session of our own: the same dialect as the load's scripts
+            // (`:scale`), each statement by itself. A scenario's tables keep their autovacuum.
+            let mut load = Load::new(1, Length::Transactions(1));
+            load.scripts = vec![script];
+            load.args = vec![format!("--define=scale={}", spec.scale).into()];
+            pgbench::run(self.programs(), &self.dsn(), &load, cancel, &mut |_| {})?;
+        }
         Ok(())
     }
 
@@ -149,6 +159,14 @@ impl Server {
             None => "its server process is not to be found".to_owned(),
         };
         Err(Error::NotUnderHook { folder: folder.to_owned(), cause })
+    }
+
+    /// The file system that was made for the trial, if one was.
+    pub(crate) fn mounted(&self) -> Option<&Mounted> {
+        match self {
+            Server::Own(own) => own.mounted(),
+            Server::Running(_) => None,
+        }
     }
 
     /// Every folder in which the server writes, each once a file system.
@@ -234,7 +252,7 @@ impl Server {
     /// Whether the folder of the own cluster stays.
     pub(crate) fn keep(&mut self, keep: bool) {
         if let Server::Own(own) = self {
-            own.cluster_mut().keep(keep);
+            own.keep(keep);
         }
     }
 }

@@ -13,6 +13,7 @@ use shelflife_run::{Hook, environment, hidden_from_others};
 
 use super::DATABASE;
 use crate::error::{Error, Result};
+use crate::filesystem::{self, Mounted};
 use crate::spec::Spec;
 
 use super::settings;
@@ -23,9 +24,10 @@ const STATE: &str = "state";
 const HOOK: &str = "hook";
 
 pub(crate) struct Own {
-    // Field order is drop order: the server ends before its run goes.
+    // Field order is drop order: the server ends before its run goes, then its file system.
     cluster: Cluster,
     run: RunGuard,
+    mounted: Option<Mounted>,
 }
 
 /// A run that goes with this value, and its state folder if that is empty then.
@@ -56,21 +58,24 @@ pub(crate) struct Build<'a> {
 impl Own {
     /// Makes a new cluster and starts it.
     pub(crate) fn create(build: &Build<'_>, spec: &Spec) -> Result<Own> {
-        Own::start(build, spec, Cluster::create)
+        let mounted = spec.filesystem.as_ref().map(|wanted| Mounted::make(wanted, build.dir));
+        Own::start(build, spec, mounted.transpose()?, Cluster::create)
     }
 
     /// Goes on with the cluster that an earlier trial left in the same folder.
     pub(crate) fn open(build: &Build<'_>, spec: &Spec) -> Result<Own> {
         end_leftover(build.dir, build.cancel)?;
-        Own::start(build, spec, Cluster::open)
+        let mounted = spec.filesystem.as_ref().map(|wanted| Mounted::again(wanted, build.dir));
+        Own::start(build, spec, mounted.transpose()?, Cluster::open)
     }
 
     fn start(
         build: &Build<'_>,
         spec: &Spec,
+        mounted: Option<Mounted>,
         make: fn(ClusterOptions) -> shelflife_postgres::Result<Cluster>,
     ) -> Result<Own> {
-        let folder = build.dir.join(CLUSTER);
+        let folder = filesystem::home(build.dir).join(CLUSTER);
         let mut options = ClusterOptions::new(build.programs.clone(), &folder);
         options.user = build.user.map(str::to_owned);
         options.settings = settings::pinned(spec, build.programs.version().major);
@@ -91,7 +96,7 @@ impl Own {
         })?;
         let run = RunGuard { run, folders: vec![build.dir.join(STATE), build.dir.join(HOOK)] };
         cluster.set_server_env(environment(&hook, &run.run, None).into());
-        let mut own = Own { cluster, run };
+        let mut own = Own { cluster, run, mounted };
         own.cluster.start()?;
         Ok(own)
     }
@@ -108,6 +113,19 @@ impl Own {
         &mut self.cluster
     }
 
+    /// The file system that was made for it.
+    pub(crate) fn mounted(&self) -> Option<&Mounted> {
+        self.mounted.as_ref()
+    }
+
+    /// Whether cluster and file system stay, the one stopped, the other unmounted.
+    pub(crate) fn keep(&mut self, keep: bool) {
+        self.cluster.keep(keep);
+        if let Some(mounted) = &mut self.mounted {
+            mounted.keep(keep);
+        }
+    }
+
     pub(crate) fn make_database(&mut self, cancel: &Cancel) -> Result<()> {
         cancel.check()?;
         let mut session = self.cluster.connect("postgres")?;
@@ -117,9 +135,10 @@ impl Own {
     }
 
     pub(crate) fn close(self) -> Result<()> {
-        let Own { cluster, run } = self;
+        let Own { cluster, run, mounted } = self;
         let closed = cluster.close();
         drop(run);
+        drop(mounted);
         Ok(closed?)
     }
 }
@@ -140,10 +159,15 @@ fn readable_hook(dir: &Path, hook: &Hook, user: u32) -> Result<Hook> {
     Ok(Hook::at(&to)?)
 }
 
+/// The data folder of the cluster in a trial's folder.
+pub(crate) fn data(dir: &Path) -> PathBuf {
+    filesystem::home(dir).join(CLUSTER).join("data")
+}
+
 /// Ends the server of a trial that was killed: its processes outlive it.
 fn end_leftover(dir: &Path, cancel: &Cancel) -> Result<()> {
     const LIMIT: std::time::Duration = std::time::Duration::from_secs(60);
-    let Ok(data) = DataFolder::open(&dir.join(CLUSTER).join("data")) else { return Ok(()) };
+    let Ok(data) = DataFolder::open(&data(dir)) else { return Ok(()) };
     let begun = std::time::Instant::now();
     let mut asked = false;
     loop {
@@ -170,6 +194,7 @@ fn end_leftover(dir: &Path, cancel: &Cancel) -> Result<()> {
 /// Removes what a trial that was killed left beside its results.
 pub(crate) fn remove_leftover(dir: &Path, cancel: &Cancel) -> Result<()> {
     end_leftover(dir, cancel)?;
+    filesystem::remove(dir)?;
     let registry = Registry::at(dir.join(STATE))?;
     shelflife_run::collect(&registry)?;
     for name in [CLUSTER, STATE, HOOK, crate::trial::SCRIPTS] {

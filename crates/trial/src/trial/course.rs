@@ -14,6 +14,7 @@ use super::dir::Dir;
 use super::{Options, SCRIPTS};
 use crate::arm::Arm;
 use crate::error::{Error, Result};
+use crate::filesystem::home;
 use crate::machine::free_space;
 use crate::observer::{Observer, Phase, Progress};
 use crate::probe::Probe;
@@ -55,8 +56,9 @@ impl<'a> Trial<'a> {
         let scripts = dir.path.join(SCRIPTS);
         if !spec.scripts.is_empty() {
             fs::create_dir_all(&scripts).map_err(Error::io("cannot make", &scripts))?;
-            for (script, source) in spec.scripts_in(&scripts).iter().zip(&spec.scripts) {
-                if let Script::File(path, _) = script {
+            let files = spec.setup_in(&scripts).into_iter().chain(spec.scripts_in(&scripts));
+            for (script, source) in files.zip(spec.setup.iter().chain(&spec.scripts)) {
+                if let Script::File(path, _) = &script {
                     fs::write(path, &source.text).map_err(Error::io("cannot write", path))?;
                 }
             }
@@ -96,10 +98,12 @@ impl<'a> Trial<'a> {
             });
         };
         say(None);
-        self.server.load(self.spec, &self.options.cancel, &mut |at| {
+        let setup = self.spec.setup_in(&self.dir.join(SCRIPTS));
+        self.server.load(self.spec, setup, &self.options.cancel, &mut |at| {
             say(Some(at.rows as f64 / at.total.max(1) as f64));
         })?;
         self.age(writer, block)?;
+        self.fill(writer)?;
         self.rounds(writer, block)
     }
 
@@ -162,6 +166,14 @@ impl<'a> Trial<'a> {
         writer.event(What::Aged { rounds: number, settled, gauges })
     }
 
+    /// Cold data beside the database, until the trial's file system is as full as was wished.
+    fn fill(&mut self, writer: &mut Writer) -> Result<()> {
+        let wanted = self.spec.filesystem.as_ref().and_then(|wanted| wanted.fill);
+        let (Some(fill), Some(mounted)) = (wanted, self.server.mounted()) else { return Ok(()) };
+        let bytes = mounted.fill(fill, &self.options.cancel)?;
+        writer.event(What::Filled { bytes, share: fill })
+    }
+
     fn shared<'t>(&self, tables: &'t [Table]) -> Rounds<'t>
     where
         'a: 't,
@@ -207,7 +219,7 @@ impl<'a> Trial<'a> {
             rounds: self.spec.rounds(),
             left: Some(self.left(slot)),
         });
-        let probe = Probe::measure(&self.dir, self.spec.probe(), &self.options.cancel)?;
+        let probe = Probe::measure(&home(&self.dir), self.spec.probe(), &self.options.cancel)?;
         writer.write(&Record::Probe(ProbeAt { at: record::now(), block: slot.block, probe }))
     }
 

@@ -101,7 +101,7 @@ pub fn run(spec: &Spec, options: &Options, observer: &mut dyn Observer) -> Resul
     };
     let target = server.as_ref().map_or(&*dir.path, |server| server.data().path()).to_owned();
     let machine = Machine::read(Path::new("/proc"), &target).unwrap_or(machine);
-    let free = free_space(&target)?;
+    let free = spec.filesystem.as_ref().map_or_else(|| free_space(&target), |fs| Ok(fs.size))?;
     if free < estimate.room_bytes {
         return Err(Error::LowSpace { path: target, free, needed: estimate.room_bytes });
     }
@@ -113,6 +113,7 @@ pub fn run(spec: &Spec, options: &Options, observer: &mut dyn Observer) -> Resul
         Some(server) => server,
         None => Server::Own(Own::create(&build(options, &dir.path, programs)?, spec)?.into()),
     };
+    let machine = Machine::read(Path::new("/proc"), server.data().path()).unwrap_or(machine);
     let mut trial = Trial::new(spec, options, &dir, server, observer)?;
     trial.server.check_hook()?;
     let facts = trial.server.facts(cancel)?;
@@ -265,7 +266,7 @@ fn reopen(
     aged: bool,
 ) -> Result<(Server, bool)> {
     let build = build(options, dir, programs)?;
-    if aged && dir.join(own::CLUSTER).join("data").exists() {
+    if aged && (own::data(dir).exists() || spec.filesystem.is_some()) {
         match Own::open(&build, spec) {
             Ok(own) => return Ok((Server::Own(own.into()), false)),
             Err(error) if error.is_interrupted() => return Err(error),
