@@ -5,7 +5,7 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 # A C compiler and the server with its extensions and pgbench.
 PACKAGES := gcc g++ libc6-dev binutils xz-utils postgresql postgresql-contrib
 
-.PHONY: help packages hook build demo test check bench bench-hook bench-switch bench-simulator bench-trace bench-lifetimes python regress regress-all bench-pgbench lab lab-quick fuzz-smoke nightly clean
+.PHONY: help packages hook build demo test check bench bench-hook bench-switch bench-simulator bench-doctor bench-trace bench-lifetimes python regress regress-all bench-pgbench lab lab-postgres lab-power lab-quick fuzz-smoke nightly clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -31,10 +31,13 @@ test: packages python hook check ## everything but what takes long
 demo: packages build ## a quick trial of off, temp-vs-rest and wal-first on a real PostgreSQL
 	$(TARGET)/release/shelflife trial --preset quick --policies off,temp-vs-rest,wal-first --yes
 
-bench: bench-hook bench-switch bench-simulator bench-trace bench-lifetimes ## all benchmarks
+bench: bench-hook bench-switch bench-simulator bench-doctor bench-trace bench-lifetimes ## all benchmarks
 
 bench-simulator: ## pages per second of the drive simulator, and against a bare loop
 	$(CARGO) bench --locked -q -p shelflife-ssd --bench speed
+
+bench-doctor: ## how long doctor takes with 200 block devices
+	$(CARGO) bench --locked -q -p shelflife-probe --bench speed
 
 bench-trace: ## events per second of importers, writer and reader
 	$(CARGO) bench --locked -q -p shelflife-trace --bench speed
@@ -69,12 +72,18 @@ bench-pgbench: packages build ## pgbench simple-update with hints and without, o
 	rm -rf /dev/shm/shelflife-bench
 
 lab: packages build ## every stack on four stock kernels in QEMU; writes docs/support-matrix.md (about 40 min, resumable)
-	$(CARGO) run --locked -q -p shelflife-lab
+	$(CARGO) run --locked -q -p shelflife-lab -- stacks
+
+lab-postgres: packages build ## PostgreSQL on f2fs and ext4 in QEMU: which handles do WAL and relations get?
+	$(CARGO) run --locked -q -p shelflife-lab -- postgres
+
+lab-power: packages build ## power cuts under load in QEMU, ten on f2fs and ten on ext4
+	$(CARGO) run --locked -q -p shelflife-lab -- power
 
 # The program that `make test` built: a release build would take longer than the guests.
 lab-quick: packages ## ten stacks on two stock kernels in QEMU
 	$(CARGO) build --locked -q -p shelflife
-	$(CARGO) run --locked -q -p shelflife-lab -- --quick --shelflife $(TARGET)/debug/shelflife
+	$(CARGO) run --locked -q -p shelflife-lab -- stacks --quick --shelflife $(TARGET)/debug/shelflife
 
 fuzz-smoke: ## every fuzz target for 10 seconds, on the stable toolchain
 	scripts/fuzz.sh 10

@@ -11,10 +11,7 @@
 
 tracing=/sys/kernel/tracing
 groups=/sys/bus/pseudo/drivers/scsi_debug/group_number_stats
-probe_bytes=2097152
-
-# Half of it compresses away: a compressing file system must have something to do.
-[ -f /tmp/noise ] || head -c 1048576 /dev/urandom | od -An -v -tx1 -w16 | tr -d ' ' | head -c $probe_bytes >/tmp/noise
+hints="not-set short medium long extreme"
 
 judge() {
 	medium=$1
@@ -23,62 +20,71 @@ judge() {
 	fdp | nvme) event=nvme/nvme_setup_cmd ;;
 	virtio) event=block/block_rq_issue ;;
 	esac
+	modes="buffered direct"
+	[ "$filesystem" = f2fs ] && modes="buffered direct small"
+	[ -b "$target" ] || files
 	offset=0
 	[ "$medium" = fdp ] && handles >/tmp/before
-	for mode in buffered direct; do
-		for hint in not-set short medium long extreme; do
+	for mode in $modes; do
+		for hint in $hints; do
 			probe "$mode" "$hint"
 		done
 	done
 	case $filesystem in
-	f2fs)
-		logs
-		for hint in not-set short medium long extreme; do probe small $hint; done
-		;;
+	f2fs) turns ;;
 	xfs-zoned) zones ;;
 	esac
+}
+
+# Makes the files, and sets their hints: an inode keeps it as long as it is in memory.
+files() {
+	for hint in $hints; do
+		for mode in $modes turns; do
+			: >"$target/$mode-$hint"
+		done
+		[ "$hint" = not-set ] || set_hint "$hint" "$target"/*-"$hint"
+	done
+}
+
+set_hint() {
+	shelflife hint set "$@" >/dev/null 2>/tmp/said || echo "refused $(tail -n 1 /tmp/said)" >&3
 }
 
 # Does the file system sort by hint itself? Files are written in turns: those of one log come to lie
 # between each other. Pieces of more than 16 pages, as f2fs puts what has less to write into its hot
 # log whatever the hint (fs/f2fs/data.c f2fs_write_cache_pages, min_hot_blocks).
-logs() {
-	for turn in 1 2 3; do
-		for hint in not-set short medium long extreme; do
+turns() {
+	for turn in 0 1 2; do
+		for hint in $hints; do
 			file=$target/turns-$hint
-			[ $turn = 1 ] && : >"$file"
-			[ $turn = 1 ] && [ $hint != not-set ] && shelflife hint set $hint "$file" >/dev/null
-			dd if=/tmp/noise "of=$file" bs=128k count=1 seek=$turn conv=notrunc,fsync 2>/dev/null
+			put bs=128k count=1 seek=$turn
 		done
 	done
-	for hint in not-set short medium long extreme; do
+	for hint in $hints; do
 		# physical blocks of each extent: first..last
 		filefrag -v "$target/turns-$hint" |
 			sed -n 's/^ *[0-9]*: *[0-9]*\.\. *[0-9]*: *\([0-9]*\)\.\. *\([0-9]*\):.*/\1 \2/p' |
-			awk -v hint=$hint 'NR == 1 { min = $1 } { if ($1 < min) min = $1; if ($2 > max) max = $2 }
+			awk -v hint="$hint" 'NR == 1 { min = $1 } { if ($1 < min) min = $1; if ($2 > max) max = $2 }
 				END { if (NR) print "log", hint, min, max }' >&3
 	done
 }
 
 # Zoned XFS says for which hint a zone is open.
 zones() {
-	sed -n 's/.*zone [0-9]*.*hint \([A-Z]*\).*/\1/p' /proc/self/mountstats | tr '[:upper:]' '[:lower:]' |
-		sort -u | sed 's/^/zone /' >&3
+	sed -n 's/.*zone [0-9]*.*hint \([A-Z]*\).*/\1/p' /proc/self/mountstats |
+		tr '[:upper:]' '[:lower:]' | sort -u | sed 's/^/zone /' >&3
 }
 
 probe() {
 	echo "probe $1 $2" >&3
+	file=$target/$1-$2
+	seek=0
 	if [ -b "$target" ]; then
 		file=$target
 		seek=$offset
 		offset=$((offset + 2))
-	else
-		file=$target/lab-$1-$2
-		seek=0
-		: >"$file"
+		[ "$2" = not-set ] || set_hint "$2" "$file"
 	fi
-	[ "$2" = not-set ] || shelflife hint set "$2" "$file" >/dev/null || echo "refused $1 $2" >&3
-	sync
 	[ -e $groups ] && echo 0 >$groups
 	echo >$tracing/trace
 	echo 1 >"$tracing/events/$event/enable"
@@ -87,24 +93,25 @@ probe() {
 	direct) put bs=1M count=2 seek="$seek" oflag=direct ;;
 	small) for piece in 0 1 2 3 4 5 6 7; do put bs=16k count=1 seek=$piece; done ;;
 	esac
-	sync
 	# what a journal holds goes to its place now
 	[ "$options" = data=journal ] && fsfreeze --freeze "$target" && fsfreeze --unfreeze "$target"
 	echo 0 >"$tracing/events/$event/enable"
-	writes >&3
+	writes >/tmp/writes
+	cat /tmp/writes >&3
 	if [ "$medium" = scsi ] && [ -e $groups ]; then
 		awk '$2 > 0 { print "group", $1, $2 }' $groups >&3
 	fi
-	if [ "$medium" = fdp ]; then
+	# only writes with a directive say which handle they want
+	if [ "$medium" = fdp ] && grep -q 'nvme 0x2' /tmp/writes; then
 		handles >/tmp/after
 		paste /tmp/before /tmp/after | awk '$2 != $4 { print "handle", $1, $2, $4 }' >&3
 		mv /tmp/after /tmp/before
 	fi
-	[ -b "$target" ] && shelflife hint clear "$file" >/dev/null
+	[ -b "$target" ] && [ "$2" != not-set ] && set_hint not-set "$file"
 }
 
 put() {
-	dd if=/tmp/noise "of=$file" conv=notrunc,fsync "$@" 2>/tmp/said ||
+	dd if=/lab/noise "of=$file" conv=notrunc,fsync "$@" 2>/tmp/said ||
 		echo "unwritten $(tail -n 1 /tmp/said)" >&3
 }
 
@@ -134,14 +141,14 @@ handles() {
 		awk '/Placement Identifier/ { id = $3 + 0 } /RUAMW/ { print id, $NF }'
 }
 
-# say WORD PATH COMMAND… : the command's answer in one line, with its exit code
+# say WORD COMMAND… : the command's answer in one line, with its exit code
 say() {
 	word=$1
-	shift 2
+	shift
 	started=$(cut -d ' ' -f 1 /proc/uptime)
 	"$@" >/tmp/answer 2>/tmp/said
 	code=$?
 	took=$(awk -v a="$started" '{ printf "%d", ($1 - a) * 1000 }' /proc/uptime)
-	echo "$word $code $took $(tr '\n' ' ' </tmp/answer)" >&3
-	[ -s /tmp/said ] && echo "$word-said $(tr '\n' ' ' </tmp/said | head -c 400)" >&3
+	echo "said $word $code $took $(tr '\n' ' ' </tmp/answer)" >&3
+	[ -s /tmp/said ] && echo "said $word-error $(tr '\n' ' ' </tmp/said | head -c 400)" >&3
 }

@@ -85,6 +85,11 @@ pub fn small(lines: &[String]) -> Option<Vec<Tag>> {
     }
 }
 
+/// Doctor's verdict in the lines that it said.
+pub fn predicted(lines: &[String], mode: &str) -> Result<Verdict, String> {
+    answer(lines, "doctor")?.verdict(mode).ok_or_else(|| "doctor gave no answer".to_owned())
+}
+
 /// What of doctor's answer matters here.
 #[derive(Debug, Deserialize)]
 struct Doctor {

@@ -10,10 +10,12 @@ mod command;
 mod cpio;
 mod guest;
 mod kernel;
+mod lab;
 mod matrix;
 mod observe;
 mod qemu;
 mod run;
+mod server;
 mod stacks;
 mod store;
 mod tools;
@@ -22,59 +24,108 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Result;
-use clap::Parser;
+use clap::{Args, Parser, Subcommand};
 
-/// Boots stock kernels in QEMU and checks what doctor and prove say about write lifetime hints.
+/// Stock kernels in QEMU: what a drive is really told of write lifetime hints.
 ///
-/// Each kernel × stack is kept below the folder, so a run that was stopped goes on from there. Ends
-/// with 0 if every cell agrees, 1 if one does not, 2 on any other trouble.
+/// Ends with 0 if all is as it should be, 1 if something is not, 2 on any other trouble.
 #[derive(Debug, Parser)]
-#[command(after_help = "Examples:\n  lab                       all kernels, all stacks\n  \
-    lab --quick               two kernels, ten stacks\n  \
-    lab --kernel 6.12 --stack scsi-ext4 --again\n  \
-    lab --package linux-image-6.19.8-amd64.deb")]
-pub struct Options {
-    /// The newest kernel of a series (`6.12`), or `newest` of all; can be repeated.
+struct Options {
+    #[command(flatten)]
+    common: Common,
+    #[command(subcommand)]
+    part: Part,
+}
+
+/// What all parts have in common.
+#[derive(Debug, Args)]
+pub struct Common {
+    /// The program to put to the test
+    #[arg(long, global = true, value_name = "FILE", default_value = "target/release/shelflife")]
+    shelflife: PathBuf,
+    /// Packages, unpacked kernels, results
+    #[arg(long, global = true, value_name = "FOLDER", default_value = "target/lab")]
+    folder: PathBuf,
+    /// Look for newer kernels: fetch the lists of Debian's suites anew
+    #[arg(long, global = true)]
+    refresh: bool,
+}
+
+#[derive(Debug, Subcommand)]
+enum Part {
+    /// Every stack on every kernel: what doctor predicts and prove shows, against what the drive saw
+    Stacks(StacksOptions),
+    /// PostgreSQL under the hook: do WAL and relations get to different handles?
+    Postgres(KernelOption),
+    /// PostgreSQL under the hook, and the power is cut
+    Power(PowerOptions),
+    /// The stacks
+    List,
+}
+
+/// `stacks`
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Each kernel × stack is kept below the folder: a run that was stopped goes on \
+    from there.\n\nExamples:\n  lab stacks                       all kernels, all stacks\n  \
+    lab stacks --quick               two kernels, ten stacks\n  \
+    lab stacks --kernel 6.12 --stack scsi-ext4 --again\n  \
+    lab stacks --package linux-image-6.19.8-amd64.deb"
+)]
+pub struct StacksOptions {
+    /// The newest kernel of a series (`6.12`), or `newest` of all; can be repeated
     #[arg(long, value_name = "SERIES")]
     kernel: Vec<String>,
-    /// Packages of another kernel, as files: image, and modules if they are apart.
+    /// Packages of another kernel, as files: image, and modules if they are apart
     #[arg(long, value_name = "FILE", num_args = 1..)]
     package: Vec<PathBuf>,
-    /// Only this stack; can be repeated.
+    /// Only this stack; can be repeated
     #[arg(long, value_name = "NAME")]
     stack: Vec<String>,
-    /// Two kernels and the ten stacks that tell most; writes no matrix.
+    /// Two kernels and the ten stacks that tell most; writes no matrix
     #[arg(long)]
     quick: bool,
-    /// Run again what has a result.
+    /// Run again what has a result
     #[arg(long)]
     again: bool,
-    /// Look for newer kernels: fetch the lists of Debian's suites anew.
-    #[arg(long)]
-    refresh: bool,
-    /// The program to put to the test.
-    #[arg(long, value_name = "FILE", default_value = "target/release/shelflife")]
-    shelflife: PathBuf,
-    /// Packages, unpacked kernels, results.
-    #[arg(long, value_name = "FOLDER", default_value = "target/lab")]
-    folder: PathBuf,
-    /// Where the matrix of a full run goes.
+    /// Where the matrix of a full run goes
     #[arg(long, value_name = "FILE", default_value = "docs/support-matrix.md")]
     matrix: PathBuf,
-    /// List the stacks and end.
-    #[arg(long)]
-    list: bool,
+}
+
+/// A kernel.
+#[derive(Debug, Args)]
+pub struct KernelOption {
+    /// The newest kernel of a series, or of all
+    #[arg(long, value_name = "SERIES", default_value = "newest")]
+    kernel: String,
+}
+
+/// `power`
+#[derive(Debug, Args)]
+pub struct PowerOptions {
+    #[command(flatten)]
+    kernel: KernelOption,
+    /// How often, for each file system
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    cuts: u32,
 }
 
 fn main() -> ExitCode {
     let options = Options::parse();
-    if options.list {
-        for stack in stacks::STACKS {
-            println!("{:20} {} · {}", stack.name, stack.medium.title(), stack.title());
+    let common = &options.common;
+    let done = match &options.part {
+        Part::Stacks(stacks) => run::run(common, stacks),
+        Part::Postgres(kernel) => server::postgres(common, kernel),
+        Part::Power(power) => server::power(common, power),
+        Part::List => {
+            for stack in stacks::STACKS {
+                println!("{:20} {} · {}", stack.name, stack.medium.title(), stack.title());
+            }
+            Ok(true)
         }
-        return ExitCode::SUCCESS;
-    }
-    match run::run(&options) {
+    };
+    match done {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::from(1),
         Err(error) => {

@@ -47,7 +47,7 @@ pub fn cell(outcome: Option<&Outcome>) -> Cell {
         None => Cell::Skipped("not run".into()),
         Some(Outcome { failed: Some(why), .. }) => Cell::Failed(why.clone()),
         Some(Outcome { skipped: Some(why), .. }) => Cell::Skipped(why.clone()),
-        Some(outcome) => Cell::Judged(MODES.map(|name| agree::mode(&outcome.lines, name))),
+        Some(outcome) => Cell::Judged(MODES.map(|name| agree::mode(&outcome.lines(), name))),
     }
 }
 
@@ -148,8 +148,8 @@ fn rows(body: &mut String, stack: &Stack, columns: &[Column], tally: &mut Tally)
     if stack.filesystem == "f2fs" {
         body.push_str("| | 16 KiB a time |");
         for column in columns {
-            let lines = column.results.get(stack.name).map_or(&[][..], |o| o.lines.as_slice());
-            let _ = match agree::small(lines) {
+            let lines = column.results.get(stack.name).map(Outcome::lines).unwrap_or_default();
+            let _ = match agree::small(&lines) {
                 Some(tags) if tags.is_empty() => write!(body, " drive: all the same |"),
                 Some(tags) => write!(body, " drive: told apart, {} |", places(&tags)),
                 None => write!(body, " |"),
@@ -202,18 +202,19 @@ pub fn short(release: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::store::Part;
 
     #[test]
     fn what_was_not_run_is_skipped_and_disagreement_shows() {
         let outcome = Outcome {
             release: "7.3.4-amd64".into(),
             stack: "scsi-ext4".into(),
-            build: String::new(),
             at: 0,
             seconds: 0,
             failed: None,
             skipped: None,
-            lines: vec!["probe buffered not-set".into()],
+            seen: Part { build: String::new(), lines: vec!["probe buffered not-set".into()] },
+            said: Part::default(),
         };
         let results = BTreeMap::from([("scsi-ext4".to_owned(), outcome)]);
         let column = Column { release: "7.3.4-amd64".into(), packages: vec!["p".into()], results };

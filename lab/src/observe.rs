@@ -86,6 +86,15 @@ pub fn parse(lines: &[String]) -> Probes {
     probes
 }
 
+/// Sectors per tag in lines `write`, of whatever was written.
+pub fn sectors(lines: &[String]) -> BTreeMap<Tag, u64> {
+    let probe = ["probe any any".to_owned()];
+    let lines: Vec<String> = probe.iter().chain(lines).cloned().collect();
+    let mut probes = parse(&lines);
+    let probe = probes.remove("any").and_then(|mut of| of.remove("any"));
+    probe.unwrap_or_default().sectors
+}
+
 /// `scsi 05` is group 5; `nvme 0x20:65536` is placement identifier 1 (bits 23:20 of the command's
 /// double word 12 are 2, data placement; bits 31:16 of the next hold the identifier).
 fn parse_tag(bus: &str, tag: &str) -> Option<Tag> {

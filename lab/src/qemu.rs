@@ -12,7 +12,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 
 use crate::kernel::Kernel;
-use crate::tools::Tools;
+use crate::lab::Lab;
 
 /// MiB: the initramfs, scsi_debug's disks (330 MiB) and the page cache.
 const MEMORY: &str = "1400";
@@ -37,7 +37,7 @@ pub enum End {
     Off,
     /// It said nothing for too long and was killed.
     Hung,
-    /// The reader asked for the end.
+    /// Its power was cut.
     Stopped,
 }
 
@@ -52,20 +52,32 @@ impl Drop for Guest {
     }
 }
 
+/// Whether the disks are empty at the start, or as the guest before left them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Disks {
+    /// Nothing comes from an earlier guest.
+    Fresh,
+    /// What was written is there.
+    Kept,
+}
+
 /// Boots `kernel` with `initramfs` and hands each line that the guest says to `heard`, which
-/// returns false to end it. Console and QEMU's own words go to `console`.
+/// returns false to cut its power. Console and QEMU's own words go to the lab's `console`.
 pub fn boot(
-    tools: &Tools,
+    lab: &Lab,
     kernel: &Kernel,
     initramfs: &Path,
-    folder: &Path,
-    console: &Path,
+    disks: Disks,
     mut heard: impl FnMut(&str) -> Result<bool>,
 ) -> Result<End> {
+    let folder = lab.folder.join("images");
+    let console = lab.folder.join("console");
     for (name, size) in IMAGES {
-        // anew each time: nothing may come from an earlier guest
-        File::create(folder.join(name))?.set_len(size)?;
+        if disks == Disks::Fresh {
+            File::create(folder.join(name))?.set_len(size)?;
+        }
     }
+    let tools = &lab.tools;
     let mut command = tools.qemu()?;
     command
         .args(["-machine", "q35,accel=tcg", "-cpu", "max", "-smp", "1", "-m", MEMORY])
@@ -76,7 +88,7 @@ pub fn boot(
         .arg(initramfs)
         .args(["-append", "console=ttyS0 quiet panic=-1 mitigations=off nokaslr"])
         .args(["-serial", &format!("file:{}", console.display()), "-serial", "stdio"])
-        .args(devices(folder));
+        .args(devices(&folder));
     command.stdin(Stdio::null()).stdout(Stdio::piped());
     command.stderr(File::create(console.with_extension("qemu"))?);
     let mut guest = Guest(command.spawn().context("run qemu-system-x86_64")?);

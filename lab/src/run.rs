@@ -3,34 +3,31 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::IsTerminal;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 
-use crate::apt::Apt;
 use crate::kernel::{self, Kernel};
+use crate::lab::Lab;
 use crate::matrix::{self, Cell, Column, Tally};
-use crate::qemu::{self, End};
+use crate::qemu::{self, Disks, End};
 use crate::stacks::{self, STACKS, Stack};
-use crate::store::{Outcome, Store, fingerprint};
-use crate::tools::Tools;
-use crate::{Options, guest, now};
+use crate::store::{Outcome, Part, Store, fingerprint};
+use crate::{Common, StacksOptions, guest, now};
 
 /// The kernels of the quick lab: one before ext4's writeback carries hints, and the newest.
 const QUICK: [&str; 2] = ["6.12", "newest"];
 
 /// Runs what is asked for; true if every cell agrees.
-pub fn run(options: &Options) -> Result<bool> {
+pub fn run(common: &Common, options: &StacksOptions) -> Result<bool> {
     let stacks = chosen(options)?;
-    let folder = std::path::absolute(&options.folder)?;
-    fs::create_dir_all(folder.join("images"))?;
-    let apt = Apt::open(&folder.join("apt"), options.refresh)?;
-    let tools = Tools::open(&apt, &folder.join("tools"), false)?;
-    let stripped = folder.join("shelflife");
-    guest::stripped(&options.shelflife, &stripped)?;
-    let store = Store::open(&folder.join("results"), build(&stripped)?);
-    let lab = Lab { folder, apt, tools, stripped, store };
+    let lab = Lab::open(common, false)?;
+    let program = fs::read(&lab.program).with_context(|| lab.program.display().to_string())?;
+    let scripts = fingerprint(guest::WATCHERS.map(str::as_bytes));
+    let store =
+        Store::open(&lab.folder.join("results"), scripts, fingerprint([program.as_slice()]));
+    let run = Run { lab, store };
 
     let mut series = options.kernel.clone();
     if series.is_empty() && options.package.is_empty() {
@@ -39,30 +36,29 @@ pub fn run(options: &Options) -> Result<bool> {
     }
     let mut kernels = Vec::new();
     for series in &series {
-        kernels.push(lab.of_series(series, options.refresh)?);
+        kernels.push(run.lab.kernel(series)?);
     }
     if !options.package.is_empty() {
-        kernels.push(lab.of_packages(&options.package)?);
+        kernels.push(run.lab.kernel_of(&options.package)?);
     }
 
     let mut progress = Progress::new(kernels.len() * stacks.len());
     let mut columns = Vec::new();
     for (kernel, packages) in &kernels {
-        lab.run_on(kernel, &stacks, options.again, &mut progress)?;
-        columns.push(lab.column(kernel, packages));
+        run.on(kernel, &stacks, options.again, &mut progress)?;
+        columns.push(run.column(kernel, packages));
     }
     let tally = progress.tally;
     println!("{} cells agree, {} disagree, {} skipped", tally.agree, tally.disagree, tally.skipped);
-    let full = !options.quick && options.stack.is_empty() && options.kernel.is_empty();
-    if full {
-        let (text, _) = matrix::document(&columns, &today()?, &lab.tools.emulator()?);
+    if !options.quick && options.stack.is_empty() && options.kernel.is_empty() {
+        let (text, _) = matrix::document(&columns, &today()?, &run.lab.tools.emulator()?);
         fs::write(&options.matrix, text).with_context(|| options.matrix.display().to_string())?;
         println!("{} written", options.matrix.display());
     }
     Ok(tally.disagree == 0)
 }
 
-fn chosen(options: &Options) -> Result<Vec<&'static Stack>> {
+fn chosen(options: &StacksOptions) -> Result<Vec<&'static Stack>> {
     if options.stack.is_empty() {
         return Ok(STACKS.iter().filter(|s| !options.quick || s.quick).collect());
     }
@@ -73,72 +69,42 @@ fn chosen(options: &Options) -> Result<Vec<&'static Stack>> {
     options.stack.iter().map(find).collect()
 }
 
-/// Names what results are made with: the program and the guest's scripts.
-fn build(program: &Path) -> Result<String> {
-    let program = fs::read(program).with_context(|| program.display().to_string())?;
-    let scripts = guest::SCRIPTS.iter().map(|(_, text)| text.as_bytes());
-    Ok(fingerprint(std::iter::once(program.as_slice()).chain(scripts)))
+/// One stack to run on a kernel.
+pub struct Work {
+    /// Which.
+    pub stack: &'static Stack,
+    /// What is known of it but for what the program under test says.
+    pub known: Option<Outcome>,
 }
 
-struct Lab {
-    folder: PathBuf,
-    apt: Apt,
-    tools: Tools,
-    stripped: PathBuf,
+/// One run.
+struct Run {
+    lab: Lab,
     store: Store,
 }
 
-impl Lab {
-    /// The kernel of a series, which stays the same until a refresh is asked for.
-    fn of_series(&self, series: &str, refresh: bool) -> Result<(Kernel, Vec<String>)> {
-        let folder = self.folder.join("kernels").join(series);
-        let list = folder.join("packages");
-        if refresh || !list.exists() {
-            let packages = kernel::choose(&self.apt, series)?;
-            let names: String =
-                packages.iter().map(|c| format!("{} {}\n", c.package, c.version)).collect();
-            if fs::read_to_string(&list).is_ok_and(|known| known == names) {
-                return self.of_series(series, false);
-            }
-            let files = self.apt.fetch(&packages)?;
-            Kernel::unpack(&files, &folder, &self.tools)?;
-            fs::write(&list, names)?;
-        }
-        let names = fs::read_to_string(&list)?;
-        Ok((Kernel::open(&folder)?, names.lines().map(str::to_owned).collect()))
-    }
-
-    fn of_packages(&self, files: &[PathBuf]) -> Result<(Kernel, Vec<String>)> {
-        let folder = self.folder.join("kernels/given");
-        let kernel = Kernel::unpack(files, &folder, &self.tools)?;
-        let name = |file: &PathBuf| file.file_name().map(|n| n.to_string_lossy().into_owned());
-        Ok((kernel, files.iter().filter_map(name).collect()))
-    }
-
+impl Run {
     /// Runs the stacks that have no result yet.
-    fn run_on(
+    fn on(
         &self,
         kernel: &Kernel,
-        stacks: &[&Stack],
+        stacks: &[&'static Stack],
         again: bool,
         progress: &mut Progress,
     ) -> Result<()> {
-        let mut left = Vec::new();
+        let mut left: Vec<Work> = Vec::new();
         for stack in stacks {
             match self.store.find(&kernel.release, stack.name).filter(|_| !again) {
-                Some(outcome) => progress.tell(&outcome, true),
-                None => left.push(*stack),
+                Some(outcome) if self.store.is_whole(&outcome) => progress.tell(&outcome, true),
+                known => left.push(Work { stack, known }),
             }
         }
         while !left.is_empty() {
             let before = left.len();
             self.one_guest(kernel, &mut left, progress)?;
             if left.len() == before {
-                let said =
-                    |name: &str| fs::read_to_string(self.folder.join(name)).unwrap_or_default();
-                let (console, emulator) = (said("console"), said("console.qemu"));
-                let last = console.lines().rev().take(5).collect::<Vec<_>>().join("\n");
-                bail!("Linux {} did not get to its stacks:\n{emulator}{last}", kernel.release);
+                let said = self.lab.last_words();
+                bail!("Linux {} did not get to its stacks:\n{said}", kernel.release);
             }
         }
         Ok(())
@@ -148,30 +114,35 @@ impl Lab {
     fn one_guest(
         &self,
         kernel: &Kernel,
-        left: &mut Vec<&Stack>,
+        left: &mut Vec<Work>,
         progress: &mut Progress,
     ) -> Result<()> {
-        let initramfs = self.folder.join("initramfs");
-        guest::write(&initramfs, &self.tools, kernel, &self.stripped, left)?;
+        let initramfs = self.lab.folder.join("initramfs");
+        let mut archive = guest::begin(&initramfs, &self.lab, kernel, guest::STACKS)?;
+        archive.file(Path::new("lab/stacks"), 0o644, rows(left).as_bytes())?;
+        archive.finish()?;
         let mut current: Option<(Outcome, Instant)> = None;
         let mut heard = |line: &str| -> Result<bool> {
             if let Some(name) = line.strip_prefix("begin ") {
+                let known =
+                    left.iter().find(|w| w.stack.name == name).and_then(|w| w.known.clone());
+                let seen = known.map(|k| k.seen).unwrap_or_default();
                 let outcome = Outcome {
                     release: kernel.release.clone(),
                     stack: name.to_owned(),
-                    build: self.store.build().to_owned(),
                     at: now()?,
                     seconds: 0,
                     failed: None,
                     skipped: None,
-                    lines: Vec::new(),
+                    seen: Part { build: self.store.scripts.clone(), ..seen },
+                    said: Part { build: self.store.program.clone(), lines: Vec::new() },
                 };
                 current = Some((outcome, Instant::now()));
                 return Ok(true);
             }
             if line.strip_prefix("end ").is_some() {
                 if let Some((outcome, begun)) = current.take() {
-                    left.retain(|s| s.name != outcome.stack);
+                    left.retain(|w| w.stack.name != outcome.stack);
                     progress.finish(outcome, begun, &self.store)?;
                 }
                 return Ok(true);
@@ -180,18 +151,17 @@ impl Lab {
                 match line.split_once(' ') {
                     Some(("failed", why)) => outcome.failed = Some(why.to_owned()),
                     Some(("skipped", why)) => outcome.skipped = Some(why.to_owned()),
-                    _ => outcome.lines.push(line.to_owned()),
+                    Some(("said", answer)) => outcome.said.lines.push(answer.to_owned()),
+                    _ => outcome.seen.lines.push(line.to_owned()),
                 }
             }
             Ok(line != "done")
         };
-        let console = self.folder.join("console");
-        let images = self.folder.join("images");
-        let end = qemu::boot(&self.tools, kernel, &initramfs, &images, &console, &mut heard)?;
+        let end = qemu::boot(&self.lab, kernel, &initramfs, Disks::Fresh, &mut heard)?;
         if let Some((mut outcome, begun)) = current.take() {
             let how = if end == End::Hung { "hung" } else { "ended" };
             outcome.failed = Some(format!("the guest {how} here"));
-            left.retain(|s| s.name != outcome.stack);
+            left.retain(|w| w.stack.name != outcome.stack);
             progress.finish(outcome, begun, &self.store)?;
         }
         Ok(())
@@ -204,6 +174,18 @@ impl Lab {
             .collect();
         Column { release: kernel.release.clone(), packages: packages.to_vec(), results }
     }
+}
+
+/// The guest's list: name, device, layer, file system, options, and whether all is to be done or only
+/// the program to be asked.
+fn rows(work: &[Work]) -> String {
+    work.iter()
+        .map(|w| {
+            let (s, what) = (w.stack, if w.known.is_some() { "ask" } else { "all" });
+            let medium = s.medium.word();
+            format!("{} {medium} {} {} {} {what}\n", s.name, s.layer, s.filesystem, s.options)
+        })
+        .collect()
 }
 
 /// Tells each result as it comes, with what is left to do.

@@ -1,6 +1,7 @@
 //! Results on disk, one file for a kernel and a stack: a run that was stopped goes on from there.
 //!
-//! Invariant: a result counts only for the build that it was made with.
+//! Invariant: what the drive was seen to be told counts only for the scripts that watched it, and
+//! what the program said only for the program; so a changed program costs little to try again.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,8 +16,6 @@ pub struct Outcome {
     pub release: String,
     /// The stack's name.
     pub stack: String,
-    /// The program and the guest's scripts that it was made with.
-    pub build: String,
     /// Seconds since 1970.
     pub at: u64,
     /// Seconds that it took.
@@ -25,33 +24,54 @@ pub struct Outcome {
     pub failed: Option<String>,
     /// Why this kernel cannot have it.
     pub skipped: Option<String>,
-    /// Everything that the guest said.
+    /// The guest's scripts and what of it they saw.
+    pub seen: Part,
+    /// The program under test and what it said.
+    pub said: Part,
+}
+
+/// Lines of the guest, and a name for what they were made with.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct Part {
+    /// Made with this.
+    pub build: String,
+    /// As they came.
     pub lines: Vec<String>,
+}
+
+impl Outcome {
+    /// Everything that the guest said.
+    pub fn lines(&self) -> Vec<String> {
+        self.seen.lines.iter().chain(&self.said.lines).cloned().collect()
+    }
 }
 
 /// The folder of results.
 pub struct Store {
     folder: PathBuf,
-    build: String,
+    /// The guest's scripts.
+    pub scripts: String,
+    /// The program under test.
+    pub program: String,
 }
 
 impl Store {
-    /// Results of `build` below `folder`.
-    pub fn open(folder: &Path, build: String) -> Store {
-        Store { folder: folder.to_owned(), build }
+    /// Results below `folder`, of these scripts and this program.
+    pub fn open(folder: &Path, scripts: String, program: String) -> Store {
+        Store { folder: folder.to_owned(), scripts, program }
     }
 
-    /// The name of this build.
-    pub fn build(&self) -> &str {
-        &self.build
-    }
-
-    /// The result for `stack` on the kernel `release`, unless it is of another build.
+    /// The result for `stack` on the kernel `release`, if it is of these scripts and no failure.
     pub fn find(&self, release: &str, stack: &str) -> Option<Outcome> {
         let text = fs::read(self.path(release, stack)).ok()?;
         // a file that can't be read is a result to be made again
         let outcome: Outcome = serde_json::from_slice(&text).ok()?;
-        (outcome.build == self.build).then_some(outcome)
+        (outcome.failed.is_none() && outcome.seen.build == self.scripts).then_some(outcome)
+    }
+
+    /// Whether `outcome` is of this program, too.
+    pub fn is_whole(&self, outcome: &Outcome) -> bool {
+        outcome.said.build == self.program
     }
 
     /// Keeps a result; it is there whole or not at all.
@@ -85,25 +105,32 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_result_counts_for_its_build_only() {
+    fn a_result_counts_for_what_it_was_made_with() {
         let folder = std::env::temp_dir().join(format!("shelflife-lab-{}", std::process::id()));
+        let open = |scripts: &str, program: &str| {
+            Store::open(&folder, scripts.to_owned(), program.to_owned())
+        };
+        let part = |build: &str, line: &str| Part { build: build.into(), lines: vec![line.into()] };
         let outcome = Outcome {
             release: "7.3.4".into(),
             stack: "scsi-ext4".into(),
-            build: "a".into(),
             at: 0,
             seconds: 1,
             failed: None,
             skipped: None,
-            lines: vec!["probe buffered short".into()],
+            seen: part("a", "probe buffered short"),
+            said: part("p", "doctor 0 1 {}"),
         };
-        Store::open(&folder, "a".into()).keep(&outcome).unwrap();
-        let found = Store::open(&folder, "a".into()).find("7.3.4", "scsi-ext4").unwrap();
-        assert_eq!(found.lines, outcome.lines);
-        assert!(Store::open(&folder, "b".into()).find("7.3.4", "scsi-ext4").is_none());
-        assert!(Store::open(&folder, "a".into()).find("7.3.4", "scsi-xfs").is_none());
+        open("a", "p").keep(&outcome).unwrap();
+        let found = open("a", "p").find("7.3.4", "scsi-ext4").unwrap();
+        assert_eq!(found.lines(), ["probe buffered short", "doctor 0 1 {}"]);
+        assert!(open("a", "p").is_whole(&found));
+        assert!(open("a", "q").find("7.3.4", "scsi-ext4").is_some());
+        assert!(!open("a", "q").is_whole(&found));
+        assert!(open("b", "p").find("7.3.4", "scsi-ext4").is_none());
+        assert!(open("a", "p").find("7.3.4", "scsi-xfs").is_none());
         fs::write(folder.join("7.3.4/scsi-ext4.json"), "{\"release\":").unwrap();
-        assert!(Store::open(&folder, "a".into()).find("7.3.4", "scsi-ext4").is_none());
+        assert!(open("a", "p").find("7.3.4", "scsi-ext4").is_none());
         fs::remove_dir_all(folder).unwrap();
     }
 

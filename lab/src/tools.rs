@@ -33,9 +33,30 @@ const PACKAGES: [&str; 13] = [
 /// PostgreSQL for the parts of the lab that need a server.
 const SERVER: [&str; 1] = ["postgresql-17"];
 
+/// Its programs.
+pub const PROGRAM_FOLDER: &str = "usr/lib/postgresql/17/bin";
+/// What the server loads.
+pub const MODULE_FOLDER: &str = "usr/lib/postgresql/17/lib";
+/// What `initdb` reads.
+pub const SHARE_FOLDER: &str = "usr/share/postgresql/17";
+
 /// Dependencies of packages, not of the programs that the lab takes from them.
-const UNUSED: [&str; 8] =
-    ["python3", "libpython3", "systemd", "perl", "ipxe-", "libicu", "adduser", "init-system-"];
+const UNUSED: [&str; 14] = [
+    "python3",
+    "libpython3",
+    "systemd",
+    "perl",
+    "libperl",
+    "libllvm",
+    "libz3",
+    "libc-l10n",
+    "locales",
+    "ipxe-",
+    "adduser",
+    "init-system-",
+    "postgresql-common",
+    "ucf",
+];
 
 /// Taken over the suite's own: mkfs.xfs makes zoned file systems from 6.15. The program needs no
 /// more than the suite has.
@@ -73,12 +94,8 @@ impl Tools {
             return Ok(());
         }
         fs::create_dir_all(&self.folder)?;
-        let server = packages == SERVER;
-        let mut wanted: Vec<Candidate> = apt
-            .closure(packages)?
-            .into_iter()
-            .filter(|c| server && c.package.starts_with("libicu") || !unused(&c.package))
-            .collect();
+        let mut wanted: Vec<Candidate> =
+            apt.closure(packages)?.into_iter().filter(|c| !unused(&c.package)).collect();
         if packages.contains(&NEWER.0) {
             let newest = apt.newest(NEWER.0)?;
             wanted.retain(|c| c.package != NEWER.0);

@@ -1,0 +1,77 @@
+//! What every part of the lab starts from: the program under test, QEMU and the tools, kernels.
+
+use std::fs;
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+
+use crate::apt::Apt;
+use crate::kernel::{self, Kernel};
+use crate::tools::Tools;
+use crate::{Common, guest};
+
+/// Programs, packages and folders.
+pub struct Lab {
+    /// Everything lies below it.
+    pub folder: PathBuf,
+    /// The package manager's private state.
+    pub apt: Apt,
+    /// QEMU and the guest's programs.
+    pub tools: Tools,
+    /// The program under test, without debug information.
+    pub program: PathBuf,
+    /// Its hook, if it is built.
+    pub hook: PathBuf,
+    refresh: bool,
+}
+
+impl Lab {
+    /// Fetches what is not there yet. `server` asks for PostgreSQL, too.
+    pub fn open(options: &Common, server: bool) -> Result<Lab> {
+        let folder = std::path::absolute(&options.folder)?;
+        fs::create_dir_all(folder.join("images"))?;
+        let apt = Apt::open(&folder.join("apt"), options.refresh)?;
+        let tools = Tools::open(&apt, &folder.join("tools"), server)?;
+        let program = folder.join("shelflife");
+        guest::stripped(&options.shelflife, &program)?;
+        let above = options.shelflife.parent().and_then(|p| p.parent());
+        let hook = above.context("the program lies in no folder")?.join(guest::HOOK);
+        Ok(Lab { folder, apt, tools, program, hook, refresh: options.refresh })
+    }
+
+    /// The kernel of a series, with its packages; it stays the same until a refresh is asked for.
+    pub fn kernel(&self, series: &str) -> Result<(Kernel, Vec<String>)> {
+        let folder = self.folder.join("kernels").join(series);
+        let list = folder.join("packages");
+        let mut known = fs::read_to_string(&list).ok();
+        if known.is_none() || self.refresh {
+            let packages = kernel::choose(&self.apt, series)?;
+            let names: String =
+                packages.iter().map(|c| format!("{} {}\n", c.package, c.version)).collect();
+            if known.as_ref() != Some(&names) {
+                Kernel::unpack(&self.apt.fetch(&packages)?, &folder, &self.tools)?;
+                fs::write(&list, &names)?;
+                known = Some(names);
+            }
+        }
+        let names = known.unwrap_or_default();
+        Ok((Kernel::open(&folder)?, names.lines().map(str::to_owned).collect()))
+    }
+
+    /// A kernel from package files.
+    pub fn kernel_of(&self, files: &[PathBuf]) -> Result<(Kernel, Vec<String>)> {
+        let folder = self.folder.join("kernels/given");
+        let kernel = Kernel::unpack(files, &folder, &self.tools)?;
+        let name = |file: &PathBuf| file.file_name().map(|n| n.to_string_lossy().into_owned());
+        Ok((kernel, files.iter().filter_map(name).collect()))
+    }
+
+    /// The last words of the guest's console and of QEMU.
+    pub fn last_words(&self) -> String {
+        let said = |name: &str| fs::read_to_string(self.folder.join(name)).unwrap_or_default();
+        let (console, emulator) = (said("console"), said("console.qemu"));
+        let lines: Vec<&str> = console.lines().collect();
+        let last = lines[lines.len().saturating_sub(5)..].join("\n");
+        format!("{emulator}{last}")
+    }
+}
