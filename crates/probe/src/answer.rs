@@ -285,7 +285,6 @@ fn lifetimes(walk: &Walk) -> Vec<LifetimeAnswer> {
 /// Lifetimes by the place that all drives give them.
 fn shares(leaves: &[Leaf], mode: Mode) -> Vec<Vec<&'static str>> {
     let mut classes: Vec<(Vec<Slot>, Vec<&'static str>)> = Vec::new();
-    // From short on, so that the class of files without a hint comes last.
     let order = [2usize, 3, 4, 5, 1, 0];
     for n in order {
         let place: Vec<Slot> = leaves.iter().map(|leaf| leaf.arrivals.of(mode)[n].slot).collect();
@@ -295,5 +294,7 @@ fn shares(leaves: &[Leaf], mode: Mode) -> Vec<Vec<&'static str>> {
             None => classes.push((place, vec![name])),
         }
     }
+    // The class of files without a hint last.
+    classes.sort_by_key(|(_, names)| names.contains(&Lifetime::NotSet.name()));
     classes.into_iter().map(|(_, names)| names).collect()
 }

@@ -25,7 +25,7 @@ const DISKS: [(&str, &str, CloudDisk); 9] = [
     ("Google", "EphemeralDisk", CloudDisk { name: "Google local SSD", network: false }),
     ("", "MSFT NVMe Accelerator", CloudDisk { name: "Azure managed disk", network: true }),
     ("", "Microsoft NVMe Direct Disk", CloudDisk { name: "Azure local disk", network: false }),
-    ("Msft", "Virtual Disk", CloudDisk { name: "Azure managed disk (Hyper-V)", network: true }),
+    ("Msft", "Virtual Disk", CloudDisk { name: "Azure (Hyper-V) disk", network: true }),
 ];
 
 pub(crate) fn of(vendor: &str, model: &str) -> Option<CloudDisk> {

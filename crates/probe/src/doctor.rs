@@ -216,7 +216,7 @@ impl Doctor {
         for server in servers.filter(|process| !is_child(process.parent)) {
             // The working folder of another user's process is shown to root only; its arguments are
             // shown to all.
-            let folder = self.host.link(format!("/proc/{}/cwd", server.pid));
+            let folder = proc.working_path(server.pid);
             let folder = folder.or_else(|| self.argument(server.pid));
             if let Some(folder) = folder.filter(|folder| !found.contains(folder)) {
                 found.push(folder);

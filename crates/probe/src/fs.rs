@@ -222,15 +222,14 @@ fn through(
         (Some(false), Some(true)) => {
             step.effect = Effect::DirectOnly;
             step.why = format!(
-                "{} writes back the page cache without the hint before Linux {}; direct I/O has it",
-                ground.mount.kind, buffered.since
+                "writes back the page cache without the hint before Linux {}; direct I/O has it",
+                buffered.since
             );
             step.change = Some(format!("Linux {} or later", buffered.since));
         }
         (Some(false), _) => {
             step.effect = Effect::Drops;
-            step.why =
-                format!("{} passes no hint on before Linux {}", ground.mount.kind, buffered.since);
+            step.why = format!("passes no hint on before Linux {}", buffered.since);
             step.change = Some(format!("Linux {} or later", buffered.since));
         }
         (None, _) => {

@@ -215,11 +215,6 @@ impl Host {
         let root = self.root.canonicalize().ok()?;
         Some(Path::new("/").join(real.strip_prefix(root).ok()?))
     }
-
-    /// What a link says that it leads to.
-    pub(crate) fn link(&self, path: impl AsRef<Path>) -> Option<PathBuf> {
-        fs::read_link(self.place(path)).ok()
-    }
 }
 
 /// `nvme2n1` before `nvme10n1`.

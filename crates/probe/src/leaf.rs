@@ -274,7 +274,10 @@ fn nvme(host: &Host, block: &Block, given: &Grid<Signal>, above: Above<'_>) -> R
     let sends = [given.buffered, given.direct].concat().iter().any(|s| s.stream != Some(0));
     let step = match streams {
         Some(n) if n > 0 && sends => {
-            let why = format!("FDP: a write stream is a placement identifier, {n} of them");
+            let why = format!(
+                "FDP: a write stream is a placement identifier, {n} of them; what has none, as the \
+                 file system's own blocks, goes where stream 1 goes"
+            );
             drive_step(&drive, Effect::Delivers, why)
                 .source("drivers/nvme/host/core.c nvme_setup_rw")
         }

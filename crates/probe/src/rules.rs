@@ -162,6 +162,18 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_documentation_has_this_table() {
+        let rows: Vec<String> = ALL
+            .iter()
+            .map(|r| format!("| {} | {} | {} | {} |", r.name, r.since, r.what, r.source))
+            .collect();
+        let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/doctor.md");
+        let page = std::fs::read_to_string(page).expect("docs/doctor.md");
+        let rows = rows.join("\n");
+        assert!(page.contains(&rows), "docs/doctor.md should have:\n{rows}");
+    }
+
+    #[test]
     fn releases_are_read() {
         let read = |text: &str| text.parse::<Version>().ok();
         assert_eq!(read("6.12.95+deb12-amd64"), Some(Version(6, 12)));

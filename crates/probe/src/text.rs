@@ -140,13 +140,11 @@ fn list(out: &mut String, head: &str, items: &[String]) {
     }
 }
 
-/// What the six lifetimes become; nothing if nothing of them is left.
+/// What the six lifetimes become; nothing if that makes no difference.
 fn lifetimes(out: &mut String, answer: &Answer) {
-    let quiet = |one: &Arrival| one.hint == Some(0) && one.stream == Some(0);
     let all = || answer.lifetimes.iter();
-    if answer.drives.is_empty()
-        || all().all(|l| quiet(&l.buffered) && quiet(&l.direct) && l.log.is_none())
-    {
+    let lost = |verdict| matches!(verdict, Verdict::NotDelivered | Verdict::FileSystemOnly);
+    if lost(answer.buffered) && lost(answer.direct) && all().all(|one| one.log.is_none()) {
         return;
     }
     let logs = all().any(|one| one.log.is_some());
@@ -212,7 +210,7 @@ fn counters(out: &mut String, answer: &Answer) {
             );
         }
         if let Some(n @ 1..) = fdp.invalid_placements {
-            let _ = writeln!(out, "{device}: {n} events of invalid placement identifiers");
+            let _ = writeln!(out, "{device}: events of invalid placement identifiers: {n}");
         }
     }
 }

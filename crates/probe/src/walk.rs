@@ -274,7 +274,7 @@ impl<'a> Ways<'a> {
                 Effect::Drops => Grid::all(Signal::NOTHING),
                 Effect::Unknown => given.map(|signal| match signal.hint {
                     Some(0) => Signal::NOTHING,
-                    _ => Signal::UNKNOWN,
+                    _ => Signal { hint: None, stream: Some(0) },
                 }),
                 // A stream ends here: the limit is not stacked, so there is none.
                 _ => given.map(|signal| Signal { stream: Some(0), ..signal }),

@@ -1,9 +1,11 @@
 //! `run`: start a program under hints.
 
+use std::ffi::OsString;
 use std::io::Write;
 
 use shelflife_control::Registry;
-use shelflife_run::{Hook, Launch, load_policy};
+use shelflife_report::plain;
+use shelflife_run::{Hook, Launch, data_folders, load_policy};
 
 use crate::args::RunArgs;
 use crate::done::{Done, Failure, NOT_HERE};
@@ -28,8 +30,18 @@ pub fn run(args: &RunArgs) -> Result<Done, Failure> {
             place.display()
         );
     }
+    say_verdict(&args.command);
     let error = prepared.exec();
     Err(Failure { code: exec_code(&error), error: error.into() })
+}
+
+/// One line about whether hints reach the drive of the command's data folder, if it can be told.
+fn say_verdict(command: &[OsString]) {
+    let pgdata = std::env::var_os("PGDATA");
+    let folders = data_folders(command, pgdata.as_deref());
+    if let Some(line) = folders.first().and_then(|dir| shelflife_probe::headline(dir)) {
+        let _ = writeln!(std::io::stderr(), "shelflife: {}", plain(&line));
+    }
 }
 
 /// As a shell has it, but within the codes of this program.

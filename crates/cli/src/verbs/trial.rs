@@ -319,6 +319,9 @@ impl Observer for Watcher {
             bytes(estimate.load_bytes),
             plain(&estimate.basis)
         ));
+        if let Some(line) = shelflife_probe::headline(&storage.point) {
+            self.say(&plain(&line));
+        }
         if self.yes || estimate.is_small() {
             return true;
         }

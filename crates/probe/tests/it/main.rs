@@ -1,1 +1,7 @@
-//! Recorded machines: one expected answer each.
+//! Machines of many kinds, and one expected answer each (`snapshots/`).
+
+mod drives;
+mod fixtures;
+mod hostile;
+mod machine;
+mod many;
