@@ -4,11 +4,13 @@ mod doctor;
 mod lifetimes;
 mod simulate;
 mod trace;
+mod watch;
 
 pub use doctor::DoctorArgs;
 pub use lifetimes::LifetimesArgs;
 pub use simulate::SimulateArgs;
 pub use trace::{CutArgs, ExportArgs, HeadArgs, ImportArgs, TraceAction, TraceArgs};
+pub use watch::{WatchArgs, WatchLayout, WatchMode};
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -38,6 +40,8 @@ pub struct Cli {
 pub enum Verb {
     /// Start a program under hints
     Run(RunArgs),
+    /// Hint a running server from outside, without a restart
+    Watch(WatchArgs),
     /// Show runs, their counters, and whether the hook is really loaded
     Status(StatusArgs),
     /// Switch hints off, on, or to another policy while the server runs

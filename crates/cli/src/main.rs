@@ -25,6 +25,7 @@ fn main() -> ExitCode {
         Verb::Hint(args) => verbs::hint::run(&args),
         Verb::Run(args) => verbs::run::run(&args),
         Verb::Apply(args) => verbs::apply::run(&args),
+        Verb::Watch(args) => verbs::watch::run(&args),
         Verb::Status(args) => verbs::status::run(&args),
         Verb::Switch(args) => verbs::switch::run(&args),
         Verb::Policy(args) => verbs::policy::run(&args),

@@ -31,7 +31,7 @@ mod registry;
 pub use create::{Create, create};
 #[cfg(feature = "std")]
 pub use registry::{
-    Error, Handle, Liveness, NewRun, Registry, Run, Summary, SweepTurn, start_time,
+    Driver, Error, Handle, Kind, Liveness, NewRun, Registry, Run, Summary, SweepTurn, start_time,
 };
 
 /// The environment variable that names a run's folder to the hook.

@@ -94,12 +94,26 @@ impl Error {
     }
 }
 
+/// Who gives the hints of a run.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// The hook inside the server's processes.
+    #[default]
+    Hook,
+    /// A daemon outside of them.
+    Watch,
+}
+
 /// What is to be known of a run beside its page.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct Summary {
     /// Version of this record.
     pub version: u32,
-    /// The process that `run` became.
+    /// Who gives the hints; records of before there were daemons do not say it.
+    #[serde(default)]
+    pub kind: Kind,
+    /// The process that `run` became, or the daemon.
     pub pid: u32,
     /// Its start time (`/proc/PID/stat` field 22, clock ticks since boot).
     pub pid_start: u64,
@@ -109,7 +123,7 @@ pub struct Summary {
     pub command: Vec<String>,
     /// The hook that was preloaded.
     pub hook: PathBuf,
-    /// The data folders that were known beforehand.
+    /// The data folders that were known beforehand; of a daemon, all of them.
     pub roots: Vec<PathBuf>,
 }
 
@@ -258,6 +272,20 @@ impl Registry {
     ///
     /// [`Error::BadName`], [`Error::NameTaken`], [`Error::Segment`], [`Error::Io`].
     pub fn register(&self, new: &NewRun<'_>) -> Result<Run, Error> {
+        self.register_as(Kind::Hook, new)
+    }
+
+    /// Registers the calling process as a daemon that gives the hints itself. The hook of `new` is
+    /// kept as it is given and loaded by nobody.
+    ///
+    /// # Errors
+    ///
+    /// As [`Registry::register`].
+    pub fn register_daemon(&self, new: &NewRun<'_>) -> Result<Run, Error> {
+        self.register_as(Kind::Watch, new)
+    }
+
+    fn register_as(&self, kind: Kind, new: &NewRun<'_>) -> Result<Run, Error> {
         if let Some(name) = new.name {
             check_name(name)?;
         }
@@ -275,7 +303,7 @@ impl Registry {
         if let Some((table, name)) = new.policy {
             page.publish(table, name, new.dry_run);
         }
-        let written = self.write_record(new, line);
+        let written = self.write_record(kind, new, line);
         if written.is_err() {
             remove(SegmentId(line.page), std::process::id());
             remove(SegmentId(line.counters), std::process::id());
@@ -283,10 +311,11 @@ impl Registry {
         written
     }
 
-    fn write_record(&self, new: &NewRun<'_>, line: RunLine) -> Result<Run, Error> {
+    fn write_record(&self, kind: Kind, new: &NewRun<'_>, line: RunLine) -> Result<Run, Error> {
         let pid = std::process::id();
         let summary = Summary {
             version: 1,
+            kind,
             pid,
             pid_start: start_time(pid).unwrap_or(0),
             started: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs()),
@@ -317,6 +346,9 @@ impl Registry {
             // Whoever can open it can take the lock, and keep it.
             write("lock", b"", 0o600)?;
             write("sweep", b"", 0o600)?;
+            if kind == Kind::Watch {
+                driver::make_figures(&aside, new.owner)?;
+            }
             self.rename_into_place(&aside, new.name)
         })();
         if result.is_err() {
@@ -538,6 +570,9 @@ pub fn start_time(pid: u32) -> Option<u64> {
     let fields = OsString::from_vec(stat.get(after + 2..)?.to_vec());
     fields.to_str()?.split(' ').nth(19)?.parse().ok()
 }
+
+mod driver;
+pub use driver::Driver;
 
 #[cfg(test)]
 mod tests;

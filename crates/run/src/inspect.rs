@@ -7,12 +7,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
-use shelflife_control::{COLUMN_NO_RULE, Liveness, Run, start_time};
+use shelflife_control::{COLUMN_NO_RULE, Kind, Liveness, Run, start_time};
 use shelflife_layout::Class;
 use shelflife_lifetime::Lifetime;
 
 use crate::hook;
 use crate::switch::data_folders_of;
+use crate::watching::{Watching, watching};
 
 /// Whether a process carries the hook with this run's page, and if not, why not.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
@@ -65,6 +66,8 @@ pub struct Counted {
 pub struct RunStatus {
     /// Its name.
     pub name: String,
+    /// Who gives the hints.
+    pub kind: Kind,
     /// Whether hints are given.
     pub on: bool,
     /// Whether opens are only counted.
@@ -79,12 +82,16 @@ pub struct RunStatus {
     pub started: u64,
     /// Processes that have its page mapped.
     pub attached: u64,
-    /// Opened files, by class and lifetime.
+    /// Opened files, by class and lifetime: by a hook's servers for writing, and of those that a
+    /// daemon's policy has a rule for, by anyone.
     pub opens: Vec<Counted>,
     /// Calls that the kernel refused, by errno.
     pub refused: Vec<(i32, u64)>,
-    /// Its servers.
+    /// The servers that should carry the hook; of a daemon none.
     pub servers: Vec<ServerStatus>,
+    /// What a daemon says of its folders.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub watching: Option<Watching>,
 }
 
 /// Looks at a run.
@@ -107,8 +114,13 @@ pub fn status(run: &Run) -> Result<RunStatus, crate::Error> {
             }
         }
     }
+    let servers = match run.kind() {
+        Kind::Hook => data_folders_of(run, &page).iter().map(|f| server(run, f)).collect(),
+        Kind::Watch => Vec::new(),
+    };
     Ok(RunStatus {
         name: run.name().to_owned(),
+        kind: run.kind(),
         on: state.is_on(),
         dry_run: state.is_dry_run(),
         generation: state.generation(),
@@ -122,7 +134,8 @@ pub fn status(run: &Run) -> Result<RunStatus, crate::Error> {
         },
         opens,
         refused: counters.refused().collect(),
-        servers: data_folders_of(run, &page).iter().map(|f| server(run, f)).collect(),
+        servers,
+        watching: watching(run)?,
     })
 }
 

@@ -6,7 +6,7 @@ use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::Command;
 
-use shelflife_control::{Liveness, NewRun, RUN_VARIABLE, Registry, Run};
+use shelflife_control::{Kind, Liveness, NewRun, RUN_VARIABLE, Registry, Run};
 use shelflife_layout::Table;
 
 use crate::inspect::has_started_a_server;
@@ -59,7 +59,7 @@ pub fn collect(registry: &Registry) -> Result<Vec<String>, Error> {
     for run in registry.runs()?.into_iter().flatten() {
         let over = match run.liveness() {
             Liveness::Attached(_) | Liveness::Launcher => false,
-            Liveness::Dead => !has_started_a_server(&run),
+            Liveness::Dead => run.kind() == Kind::Watch || !has_started_a_server(&run),
             Liveness::PageGone => true,
         };
         if over && run.remove().is_ok() {

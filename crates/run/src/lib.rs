@@ -6,18 +6,22 @@
 #![warn(missing_docs)]
 
 mod command;
+mod conflicts;
 mod hook;
 mod inspect;
 mod launch;
 mod policies;
 mod switch;
+mod watching;
 
 pub use command::data_folders;
+pub use conflicts::{Conflict, conflicts};
 pub use hook::{Hook, hidden_from_others};
 pub use inspect::{Carries, Counted, Process, RunStatus, ServerStatus, status};
 pub use launch::{Launch, Prepared, collect, environment};
 pub use policies::{PolicyError, load_policy, policy_text};
 pub use switch::{Swept, Switched, To, data_folders_of, sweep_run, switch};
+pub use watching::{Hinted, Refused, WatchedFolder, Watching, watching};
 
 use std::path::PathBuf;
 
@@ -52,6 +56,14 @@ pub enum Error {
     /// The registry of runs, or a control page.
     #[error(transparent)]
     Control(#[from] shelflife_control::Error),
+    /// What a daemon wrote of itself is not readable as such.
+    #[error("run {run}: its daemon's figures are none; was it another version?")]
+    Figures {
+        /// The run.
+        run: String,
+        /// What is wrong with them.
+        source: serde_json::Error,
+    },
     /// A folder could not be swept.
     #[error(transparent)]
     Sweep(#[from] shelflife_sweep::Error),

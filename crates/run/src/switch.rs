@@ -5,7 +5,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
-use shelflife_control::{Page, Run};
+use shelflife_control::{Kind, Page, Run};
 use shelflife_layout::{Layout, Table};
 use shelflife_sweep::{Tally, Territory, Wish, sweep};
 
@@ -112,6 +112,11 @@ pub fn data_folders_of(run: &Run, page: &Page) -> Vec<PathBuf> {
         let mut buffer = [0; shelflife_control::MAX_PATH];
         let path = std::ffi::OsStr::from_bytes(root.read(&mut buffer));
         folders.insert(PathBuf::from(path));
+    }
+    if run.kind() == Kind::Watch {
+        // a page has room for four; what a daemon watches is what its record says
+        folders.extend(run.summary().roots.iter().cloned());
+        return folders.into_iter().filter(|f| f.join("PG_VERSION").is_file()).collect();
     }
     let owners: Vec<u32> = folders.iter().filter_map(|folder| owner(folder)).collect();
     for pid in attached_processes(run).into_iter().filter(|pid| is_server(*pid)) {

@@ -122,13 +122,19 @@ impl Wish<'_> {
     }
 }
 
-/// The class of the file `inside` the data folder `base`, and the hint that `table` gives it.
-fn wanted(table: &Table, base: &[u8], inside: &[u8]) -> (Class, Lifetime) {
+/// The class of the file `inside` (relative to the data folder `base`), and the hint that `table`
+/// gives it, if any.
+pub fn decide(table: &Table, base: &[u8], inside: &[u8]) -> (Class, Option<Lifetime>) {
     let class = match table.layout() {
         Some(Layout::Postgres) => postgres::classify(inside),
         _ => Class::Outside,
     };
-    let lifetime = table.lookup(class, Some(inside), Some(Text::joined(base, inside)));
+    (class, table.lookup(class, Some(inside), Some(Text::joined(base, inside))))
+}
+
+/// The same, with the hint that a file is to carry afterwards.
+fn wanted(table: &Table, base: &[u8], inside: &[u8]) -> (Class, Lifetime) {
+    let (class, lifetime) = decide(table, base, inside);
     (class, lifetime.unwrap_or(Lifetime::NotSet))
 }
 

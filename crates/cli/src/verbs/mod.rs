@@ -13,3 +13,4 @@ pub mod status;
 pub mod switch;
 pub mod trace;
 pub mod trial;
+pub mod watch;

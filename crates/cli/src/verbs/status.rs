@@ -1,9 +1,9 @@
 //! `status`: runs, counters, and whether the hook is really there.
 
 use serde_json::json;
-use shelflife_control::Registry;
+use shelflife_control::{Kind, Registry};
 use shelflife_report::{Table, count, plain};
-use shelflife_run::{Carries, RunStatus, ServerStatus, collect, status};
+use shelflife_run::{Carries, RunStatus, ServerStatus, WatchedFolder, collect, conflicts, status};
 
 use crate::args::StatusArgs;
 use crate::done::{Done, Failure, NO};
@@ -38,6 +38,10 @@ pub fn run(args: &StatusArgs) -> Result<Done, Failure> {
             }
         }
     }
+    for conflict in conflicts(&registry)? {
+        code = NO;
+        notes += &format!("shelflife: {}\n", plain(&conflict.to_string()));
+    }
     if values.is_empty() && notes.is_empty() {
         code = NO;
         out = format!(
@@ -64,20 +68,34 @@ fn in_words(status: &RunStatus) -> String {
         (true, true) => format!("counting only (dry run), policy {}", plain(policy)),
         (true, false) => format!("on, policy {}", plain(policy)),
     };
+    let by = match (status.kind, status.attached) {
+        (Kind::Hook, n) => format!("{n} processes carry the hook"),
+        (Kind::Watch, 0) => "its daemon is gone".to_owned(),
+        (Kind::Watch, _) => "by a daemon".to_owned(),
+    };
     let mut out = format!(
-        "run {}: {state}, generation {}, {} processes carry the hook\n  command: {}\n",
+        "run {}: {state}, generation {}, {by}\n  command: {}\n",
         status.name,
         status.generation,
-        status.attached,
         plain(&status.command.join(" "))
     );
+    for folder in status.watching.iter().flat_map(|w| &w.folders) {
+        out += &folder_in_words(folder);
+    }
     for server in &status.servers {
         out += &server_in_words(server);
     }
     if status.opens.is_empty() {
-        out += "  nothing was opened for writing so far\n";
+        out += match status.kind {
+            Kind::Hook => "  nothing was opened for writing so far\n",
+            Kind::Watch => "  nothing that the policy has a rule for was opened so far\n",
+        };
     } else {
-        let mut table = Table::new(["  class", "hint", "opened for writing"]).right([2]);
+        let opened = match status.kind {
+            Kind::Hook => "opened for writing",
+            Kind::Watch => "opened, made or moved",
+        };
+        let mut table = Table::new(["  class", "hint", opened]).right([2]);
         for row in &status.opens {
             let hint = row.lifetime.unwrap_or("-").to_owned();
             table.row([format!("  {}", row.class), hint, count(row.opens)]);
@@ -109,4 +127,52 @@ fn server_in_words(server: &ServerStatus) -> String {
         ),
         Carries::Unknown(cause) => format!("  {folder}: {cause}\n"),
     }
+}
+
+fn folder_in_words(folder: &WatchedFolder) -> String {
+    let path = folder.folder.to_string_lossy();
+    let path = plain(&path);
+    if !folder.present {
+        return format!("  {path}: gone; it is watched again when it is back\n");
+    }
+    let marks = match folder.mode.as_str() {
+        "filesystem" => "file systems",
+        _ => "folders",
+    };
+    let mut out = format!(
+        "  {path}: by marks on {marks}; {} files in {} folders below {} roots{}\n",
+        count(folder.files),
+        count(folder.folders),
+        folder.roots.len(),
+        if folder.swept { "" } else { "; the first sweep goes on" }
+    );
+    let given: u64 = folder.hints.iter().map(|h| h.hints).sum();
+    out += &format!(
+        "    {} hints given ({} by sweeps, {} to files that had lost theirs), {} cleared; {} sweeps, \
+         {} overflows\n",
+        count(given),
+        count(folder.by_sweeps),
+        count(folder.again),
+        count(folder.cleared),
+        count(folder.sweeps),
+        count(folder.overflows)
+    );
+    if folder.unwatched > 0 {
+        out += &format!(
+            "    {} folders could not be watched (sysctl fs.fanotify.max_user_marks)\n",
+            count(folder.unwatched)
+        );
+    }
+    if folder.foreign + folder.elsewhere > 0 {
+        out += &format!(
+            "    left alone: {} of other owners, {} behind links or mounts\n",
+            count(folder.foreign),
+            count(folder.elsewhere)
+        );
+    }
+    for refused in &folder.refused {
+        let error = std::io::Error::from_raw_os_error(refused.errno);
+        out += &format!("    refused {} times: {error}\n", count(refused.times));
+    }
+    out
 }
