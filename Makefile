@@ -3,7 +3,7 @@
 CARGO ?= cargo
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 # A C compiler and the server with its extensions and pgbench.
-PACKAGES := gcc g++ libc6-dev binutils xz-utils postgresql postgresql-contrib
+PACKAGES := gcc g++ libc6-dev binutils xz-utils postgresql postgresql-contrib clang llvm libelf-dev zlib1g-dev pkg-config e2fsprogs xfsprogs btrfs-progs f2fs-tools
 
 .PHONY: help packages hook build demo test check bench bench-hook bench-switch bench-simulator bench-doctor bench-trace bench-lifetimes python regress regress-all bench-pgbench lab lab-postgres lab-power lab-quick fuzz-smoke nightly clean
 

@@ -2,12 +2,14 @@
 
 mod doctor;
 mod lifetimes;
+mod record;
 mod simulate;
 mod trace;
 mod watch;
 
 pub use doctor::DoctorArgs;
 pub use lifetimes::LifetimesArgs;
+pub use record::RecordArgs;
 pub use simulate::SimulateArgs;
 pub use trace::{CutArgs, ExportArgs, HeadArgs, ImportArgs, TraceAction, TraceArgs};
 pub use watch::{WatchArgs, WatchLayout, WatchMode};
@@ -56,6 +58,8 @@ pub enum Verb {
     Doctor(DoctorArgs),
     /// Compare policies on a real server, in paired rounds
     Trial(Box<TrialArgs>),
+    /// Record what is written to a drive, with hint and file
+    Record(RecordArgs),
     /// Make a trace of a recording in another format
     Import(ImportArgs),
     /// Write a trace in another format

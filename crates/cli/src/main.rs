@@ -31,6 +31,7 @@ fn main() -> ExitCode {
         Verb::Policy(args) => verbs::policy::run(&args),
         Verb::Doctor(args) => verbs::doctor::run(&args),
         Verb::Trial(args) => verbs::trial::run(&args),
+        Verb::Record(args) => verbs::record::run(&args),
         Verb::Import(args) => verbs::import::run(&args),
         Verb::Export(args) => verbs::export::run(&args),
         Verb::Lifetimes(args) => verbs::lifetimes::run(&args),

@@ -204,6 +204,11 @@ pub(crate) fn parse_bytes(text: &str) -> Result<u64, String> {
     parse_units(text, BYTES)
 }
 
+/// Nanoseconds.
+pub(crate) fn parse_time(text: &str) -> Result<u64, String> {
+    parse_units(text, TIMES)
+}
+
 fn parse_times(text: &str) -> Result<Range<u64>, String> {
     parse_range(text, TIMES)
 }
