@@ -169,26 +169,30 @@ impl Files {
         }
         let inside = self.folders.inside(&path);
         let class = FileClass::File(class(&inside));
-        let mut fresh = entry(&name.key, class).at(path.to_string_lossy());
-        if let Some(naming) = &mut self.naming {
+        let fresh = entry(&name.key, class).at(path.to_string_lossy());
+        let old = match self.rows.get(&name.key) {
+            Some(Row::File(id)) => table.get_mut(*id).map(|old| (*id, old)),
+            _ => None,
+        };
+        let id = match old {
+            Some((id, old)) if old.path.is_none() || same_kind(old, &fresh) => {
+                *old = fresh;
+                id
+            }
+            _ => {
+                let id = table.push(fresh)?;
+                self.rows.insert(name.key, Row::File(id));
+                id
+            }
+        };
+        if let (Some(naming), Some(entry)) = (&mut self.naming, table.get_mut(id)) {
             let named = Named {
                 key: name.key,
                 path: &path,
                 inside: inside.called.as_deref(),
                 data_folder: inside.data_folder.as_deref(),
             };
-            naming.name(&named, &mut fresh);
-        }
-        let old = match self.rows.get(&name.key) {
-            Some(Row::File(id)) => table.get_mut(*id),
-            _ => None,
-        };
-        match old {
-            Some(old) if old.path.is_none() || same_kind(old, &fresh) => *old = fresh,
-            _ => {
-                let id = table.push(fresh)?;
-                self.rows.insert(name.key, Row::File(id));
-            }
+            naming.name(id, &named, entry);
         }
         Ok(())
     }

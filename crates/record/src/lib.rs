@@ -31,6 +31,7 @@ mod files;
 mod kernel;
 mod mounts;
 mod naming;
+pub mod pg;
 mod privileges;
 mod raw;
 mod recorder;

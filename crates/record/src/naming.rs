@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use shelflife_layout::{Class, postgres};
 use shelflife_sweep::Territory;
-use shelflife_trace::{FileEntry, FileTable};
+use shelflife_trace::{FileEntry, FileId, FileTable};
 
 use crate::raw::FileKey;
 
@@ -29,9 +29,9 @@ pub struct Named<'n> {
 
 /// Somebody who knows more about files than their paths say, such as a database's catalog.
 pub trait Naming: Send {
-    /// A file was seen for the first time, or was renamed. `entry` has class, path, inode and
-    /// generation; anything in it may be changed.
-    fn name(&mut self, file: &Named<'_>, entry: &mut FileEntry);
+    /// A file was seen for the first time, or was renamed. `entry`, its row, has class, path, inode
+    /// and generation; anything in it may be changed, now or later.
+    fn name(&mut self, row: FileId, file: &Named<'_>, entry: &mut FileEntry);
 
     /// Called before a segment is closed, and with `last` before the trace is: what was learnt
     /// since may go into any row.

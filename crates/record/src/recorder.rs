@@ -95,7 +95,7 @@ impl std::fmt::Display for Warning {
             ),
             Warning::AddressesHidden => f.write_str(
                 "the kernel hides the addresses of its functions, so direct writes have no file: \
-                 grant CAP_SYSLOG, or set kernel.kptr_restrict = 0",
+                 grant CAP_SYSLOG",
             ),
         }
     }

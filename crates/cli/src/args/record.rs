@@ -10,7 +10,7 @@ use super::trace::{parse_bytes, parse_time};
 const RECORD_HELP: &str = "\
 Examples:
   shelflife record -o day.trace --path /srv/pg --for 10min
-  shelflife record -o t --path /srv/pg -- pgbench -c 2 -T 60
+  shelflife record -o t --path /srv/pg --pg -- pgbench -c 2 -T 60
   shelflife record -o t --device /dev/nvme0n1 --max-bytes 1GB
 
 Needs root, or CAP_BPF and CAP_PERFMON (with CAP_SYSLOG and CAP_DAC_READ_SEARCH for all names). What
@@ -45,6 +45,10 @@ pub struct RecordArgs {
     /// The policy that hints come from, to be noted in the trace
     #[arg(long, value_name = "NAME")]
     pub policy: Option<String>,
+    /// Name relations as PostgreSQL's catalogs do: of every server whose files are written (auto, by its
+    /// socket and as its owner), or of the one at this address
+    #[arg(long, value_name = "CONNINFO", num_args = 0..=1, default_missing_value = "auto")]
+    pub pg: Option<String>,
     /// Machine-readable
     #[arg(long)]
     pub json: bool,

@@ -6,6 +6,8 @@ use std::time::{Duration, Instant};
 
 use indicatif::ProgressBar;
 use serde_json::json;
+use shelflife_postgres::Dsn;
+use shelflife_record::pg::{Pg, PgError, PgReport, Servers};
 use shelflife_record::{
     Options, Progress, Reason, Recorded, Signals, Target, Until, Warning, record,
 };
@@ -27,6 +29,16 @@ pub fn run(args: &RecordArgs) -> Result<Done, Failure> {
     options.max_bytes = args.max_bytes;
     options.policy = args.policy.clone();
     options.command = args.command.iter().map(|arg| arg.to_string_lossy().into_owned()).collect();
+    let reported = match &args.pg {
+        Some(address) => {
+            let pg = Pg::start(servers(address)?).map_err(not_asked)?;
+            options.data_folders.extend(pg.data_folders().to_vec());
+            let (naming, reported) = pg.into_naming();
+            options.naming = Some(naming);
+            Some(reported)
+        }
+        None => None,
+    };
     let mut until = Until::default();
     until.time = args.time.map(Duration::from_nanos);
     until.command = args.command.clone();
@@ -35,6 +47,8 @@ pub fn run(args: &RecordArgs) -> Result<Done, Failure> {
         record(options, &until, &mut |progress, warnings| watching.look(progress, warnings));
     drop(watching);
     let recorded = recorded.map_err(failure)?;
+    // There once the recording has ended.
+    let report = reported.and_then(|reported| reported.recv().ok());
     let code = exit_code(&recorded);
     if args.json {
         let status = recorded
@@ -44,10 +58,61 @@ pub fn run(args: &RecordArgs) -> Result<Done, Failure> {
         let done = Done::json(&json!({
             "trace": args.output, "reason": recorded.reason, "command": status,
             "lost": summary.tally.lost, "attributed": summary.attributed(), "summary": summary,
+            "pg": report,
         }))?;
         return Ok(done.with_code(code));
     }
-    Ok(in_words(args, &target, &recorded).with_code(code))
+    let mut done = in_words(args, &target, &recorded).with_code(code);
+    if let Some(report) = report {
+        asked(&report, &mut done);
+    }
+    Ok(done)
+}
+
+fn servers(address: &str) -> Result<Servers, Failure> {
+    Ok(match address {
+        "auto" => Servers::Auto,
+        address => Servers::At(Dsn::parse(address)?.into()),
+    })
+}
+
+fn not_asked(error: PgError) -> Failure {
+    let denied = error.is_denied();
+    let error = anyhow::Error::from(error);
+    Failure { code: if denied { NOT_HERE } else { USE }, error }
+}
+
+/// What the servers told of the files.
+fn asked(report: &PgReport, done: &mut Done) {
+    if report.servers.is_empty() {
+        done.notes += "shelflife: no PostgreSQL server was found for the files that were written\n";
+    }
+    for server in &report.servers {
+        let others = [
+            (server.uncommitted, "never seen committed"),
+            (server.temporary, "temporary"),
+            (server.unread, "not to be asked for"),
+        ];
+        let mut text = format!(
+            "  {}: {} relation files named",
+            plain(&server.data_folder),
+            count(server.named)
+        );
+        for (files, what) in others.into_iter().filter(|(files, _)| *files > 0) {
+            text += &format!(", {} {what}", count(files));
+        }
+        done.text += &format!("{text}\n");
+        for failure in &server.failures {
+            let folder = plain(&server.data_folder);
+            done.notes += &format!("shelflife: {folder}: {}\n", plain(failure));
+        }
+    }
+    if report.homeless > 0 {
+        done.text += &format!(
+            "  {} more files look like relations of servers that were not found\n",
+            count(report.homeless)
+        );
+    }
 }
 
 fn failure(error: shelflife_record::Error) -> Failure {

@@ -101,6 +101,10 @@ struct dentry {
 		struct hlist_node d_alias;
 	} d_u;
 };
+/* 7.3 and later: in a union without a name. */
+struct dentry___alias {
+	struct hlist_node d_alias;
+};
 
 struct page {
 	unsigned long flags;

@@ -388,6 +388,13 @@ static long one_component(__u64 step, struct climb *climb)
 	return 0;
 }
 
+static __always_inline struct dentry *of_alias(struct hlist_node *alias)
+{
+	if (bpf_core_field_exists(struct dentry___alias, d_alias))
+		return (void *)alias - bpf_core_field_offset(struct dentry___alias, d_alias);
+	return (void *)alias - bpf_core_field_offset(struct dentry, d_u);
+}
+
 /* Sends the name of an inode if it was not sent, or changed. */
 static __always_inline void name(struct inode *inode, struct issuing *c)
 {
@@ -400,7 +407,7 @@ static __always_inline void name(struct inode *inode, struct issuing *c)
 
 	if (!alias)
 		return;
-	dentry = (void *)alias - bpf_core_field_offset(struct dentry, d_u);
+	dentry = of_alias(alias);
 	parent = BPF_CORE_READ(dentry, d_parent);
 	made_of = (__u64)dentry ^ ((__u64)parent << 16) ^ BPF_CORE_READ(dentry, d_name.hash_len) ^
 		  (BPF_CORE_READ(parent, d_name.hash_len) * 0x9e3779b97f4a7c15ULL);

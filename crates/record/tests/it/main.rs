@@ -5,5 +5,9 @@
 
 mod disk;
 mod exact;
+mod hostile;
+mod life;
+mod names;
 mod object;
+mod pg;
 mod reading;
