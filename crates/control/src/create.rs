@@ -63,6 +63,22 @@ pub(crate) fn attached(id: SegmentId, creator: u32) -> Option<u64> {
     (rc != -1 && status.shm_cpid.cast_unsigned() == creator).then_some(status.shm_nattch)
 }
 
+/// Makes `owner` the owner of the segment `id`, who may then remove it, too.
+pub(crate) fn give(id: SegmentId, owner: u32) -> io::Result<()> {
+    // SAFETY: shmid_ds is plain numbers, for which all zero is valid.
+    let mut status: libc::shmid_ds = unsafe { std::mem::zeroed() };
+    // SAFETY: IPC_STAT writes one shmid_ds through the pointer.
+    if unsafe { libc::shmctl(id.0, libc::IPC_STAT, &raw mut status) } == -1 {
+        return Err(io::Error::last_os_error());
+    }
+    status.shm_perm.uid = owner;
+    // SAFETY: IPC_SET reads one shmid_ds through the pointer.
+    if unsafe { libc::shmctl(id.0, libc::IPC_SET, &raw mut status) } == -1 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(())
+}
+
 /// A segment that is removed again unless it is kept.
 struct Unlinked(SegmentId);
 
@@ -76,17 +92,7 @@ impl Unlinked {
         }
         let segment = Unlinked(SegmentId(id));
         if let Some(owner) = owner {
-            // SAFETY: shmid_ds is plain numbers, for which all zero is valid.
-            let mut status: libc::shmid_ds = unsafe { std::mem::zeroed() };
-            // SAFETY: IPC_STAT writes one shmid_ds through the pointer.
-            if unsafe { libc::shmctl(id, libc::IPC_STAT, &raw mut status) } == -1 {
-                return Err(io::Error::last_os_error());
-            }
-            status.shm_perm.uid = owner;
-            // SAFETY: IPC_SET reads one shmid_ds through the pointer.
-            if unsafe { libc::shmctl(id, libc::IPC_SET, &raw mut status) } == -1 {
-                return Err(io::Error::last_os_error());
-            }
+            give(segment.0, owner)?;
         }
         Ok(segment)
     }

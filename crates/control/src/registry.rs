@@ -17,7 +17,7 @@ use rustix::fs::FlockOperation;
 use serde::{Deserialize, Serialize};
 use shelflife_layout::Table;
 
-use crate::create::{Create, attached, create, remove};
+use crate::create::{Create, attached, create, give, remove};
 use crate::page::{Counters, Page, RunLine, State};
 use crate::segment::{Access, AttachError, Segment, SegmentId};
 
@@ -303,7 +303,14 @@ impl Registry {
         if let Some((table, name)) = new.policy {
             page.publish(table, name, new.dry_run);
         }
-        let written = self.write_record(kind, new, line);
+        let given = match new.owner {
+            // It gives up root's rights and is to take its memory with it when it ends.
+            Some(owner) if kind == Kind::Watch => {
+                give(SegmentId(line.page), owner).map_err(Error::Segment)
+            }
+            _ => Ok(()),
+        };
+        let written = given.and_then(|()| self.write_record(kind, new, line));
         if written.is_err() {
             remove(SegmentId(line.page), std::process::id());
             remove(SegmentId(line.counters), std::process::id());

@@ -357,7 +357,11 @@ impl Ticker<'_> {
         }
         if self.ticks % RENEW_EVERY == 1 {
             self.look_for_conflicts(say);
-            for folder in &self.hub.watched {
+        }
+        for folder in &self.hub.watched {
+            // While it is pinned, no event says that it was removed.
+            let gone = folder.roots().first().is_none_or(|base| base.is_gone());
+            if gone || self.ticks.is_multiple_of(RENEW_EVERY) {
                 self.hub.ask(Job::Renew(Arc::clone(folder)));
             }
         }

@@ -19,3 +19,6 @@ mod support;
 mod switch;
 mod traces;
 mod trial;
+mod watch;
+mod watch_attacks;
+mod watched;
