@@ -3,9 +3,9 @@
 CARGO ?= cargo
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 # A C compiler and the server with its extensions and pgbench.
-PACKAGES := gcc g++ libc6-dev binutils xz-utils postgresql postgresql-contrib clang llvm libelf-dev zlib1g-dev pkg-config e2fsprogs xfsprogs btrfs-progs f2fs-tools
+PACKAGES := gcc g++ libc6-dev binutils xz-utils shellcheck postgresql postgresql-contrib clang llvm libelf-dev zlib1g-dev pkg-config e2fsprogs xfsprogs btrfs-progs f2fs-tools
 
-.PHONY: help packages hook build demo test check bench bench-hook bench-switch bench-simulator bench-doctor bench-trace bench-lifetimes python regress regress-all bench-pgbench lab lab-postgres lab-power lab-quick fuzz-smoke nightly clean
+.PHONY: help packages hook build demo test check bench bench-hook bench-switch bench-simulator bench-doctor bench-trace bench-lifetimes python regress regress-all bench-pgbench lab lab-record lab-postgres lab-power lab-quick fuzz-smoke nightly clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -23,6 +23,8 @@ check: ## formatting, lints, documentation
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --locked -q --workspace --all-targets -- -D warnings
 	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --locked -q --workspace --no-deps
+	shellcheck scripts/*.sh .ci/run
+	shellcheck -s dash lab/guest/init lab/guest/*.sh
 
 test: packages python hook check ## everything but what takes long
 	$(CARGO) build --locked -q --workspace --bins
@@ -73,6 +75,9 @@ bench-pgbench: packages build ## pgbench simple-update with hints and without, o
 
 lab: packages build ## every stack on four stock kernels in QEMU; writes docs/support-matrix.md (about 40 min, resumable)
 	$(CARGO) run --locked -q -p shelflife-lab -- stacks
+
+lab-record: packages build ## the recorder on device mapper, md, SCSI and NVMe in QEMU: every byte with file, hint, stream?
+	$(CARGO) run --locked -q -p shelflife-lab -- record
 
 lab-postgres: packages build ## PostgreSQL on f2fs and ext4 in QEMU: which handles do WAL and relations get?
 	$(CARGO) run --locked -q -p shelflife-lab -- postgres

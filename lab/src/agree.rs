@@ -41,6 +41,8 @@ impl Verdict {
 pub struct Mode {
     /// What doctor said beforehand.
     pub predicted: Option<Verdict>,
+    /// What prove said to have seen.
+    pub shown: Option<Verdict>,
     /// What the drive was told.
     pub seen: Verdict,
     /// Under which tags, in the order of [`HINTS`]; empty if not delivered.
@@ -51,8 +53,9 @@ pub struct Mode {
     pub trouble: Option<String>,
 }
 
-/// Judges one mode of one stack from the guest's lines.
-pub fn mode(lines: &[String], name: &str) -> Mode {
+/// Judges one mode of one stack from the guest's lines. `prove` says that the program must have shown
+/// it: prove writes files, so it has no answer for a raw device.
+pub fn mode(lines: &[String], name: &str, prove: bool) -> Mode {
     let probes: Probes = observe::parse(lines);
     let seen = probes
         .get(name)
@@ -60,6 +63,8 @@ pub fn mode(lines: &[String], name: &str) -> Mode {
     let logs = observe::logs(lines);
     let doctor = answer(lines, "doctor");
     let predicted = doctor.as_ref().ok().and_then(|d| d.verdict(name));
+    let prove = prove.then(|| answer(lines, "prove"));
+    let shown = prove.as_ref().and_then(|p| p.as_ref().ok()).and_then(|p| p.verdict(name));
     let (verdict, tags, partly, mut trouble) = match seen {
         Seen::Delivered { tags, partly } => (Verdict::Delivered, tags, partly, None),
         Seen::NotDelivered if logs => (Verdict::FileSystemOnly, Vec::new(), false, None),
@@ -67,12 +72,14 @@ pub fn mode(lines: &[String], name: &str) -> Mode {
         Seen::Unclear { why } => (Verdict::Unknown, Vec::new(), false, Some(why)),
     };
     if trouble.is_none() {
-        trouble = match &doctor {
+        let wrong = |word: &str, answer: &Result<Answers, String>| match answer {
             Err(why) => Some(why.clone()),
-            Ok(doctor) => doctor.disagreement(name, verdict, &tags),
+            Ok(answer) => answer.disagreement(word, name, verdict, &tags),
         };
+        trouble = wrong("doctor", &doctor);
+        trouble = trouble.or_else(|| prove.as_ref().and_then(|prove| wrong("prove", prove)));
     }
-    Mode { predicted, seen: verdict, tags, partly, trouble }
+    Mode { predicted, shown, seen: verdict, tags, partly, trouble }
 }
 
 /// What the drive saw of a file on f2fs that is written and synced 16 KiB at a time, in the order of
@@ -90,9 +97,9 @@ pub fn predicted(lines: &[String], mode: &str) -> Result<Verdict, String> {
     answer(lines, "doctor")?.verdict(mode).ok_or_else(|| "doctor gave no answer".to_owned())
 }
 
-/// What of doctor's answer matters here.
+/// What of an answer matters here; that of prove has the same form.
 #[derive(Debug, Deserialize)]
-struct Doctor {
+struct Answers {
     answers: Vec<Answer>,
 }
 
@@ -110,12 +117,15 @@ struct Lifetime {
     direct: Arrival,
 }
 
-/// What doctor expects the drive to see; null where it does not know.
+/// What doctor expects the drive to see, or prove saw; null where it does not know.
 #[derive(Debug, Deserialize)]
 struct Arrival {
     stream: Option<u16>,
     group: Option<u16>,
     placement: Option<u16>,
+    /// Prove: it saw the commands, so that no placement is none.
+    #[serde(default)]
+    known: bool,
 }
 
 impl Arrival {
@@ -125,22 +135,23 @@ impl Arrival {
             (Some(group), ..) => Some(Some(group)),
             (None, Some(placement), _) => Some(Some(placement)),
             // the lab's namespaces list their handles in order
+            _ if self.known => Some(None),
             (None, None, Some(stream)) => Some(Some(stream - 1)),
             (None, None, None) => None,
         }
     }
 }
 
-impl Doctor {
+impl Answers {
     fn verdict(&self, mode: &str) -> Option<Verdict> {
         let answer = self.answers.first()?;
         Some(if mode == "direct" { answer.direct } else { answer.buffered })
     }
 
-    fn disagreement(&self, mode: &str, seen: Verdict, tags: &[Tag]) -> Option<String> {
-        let Some(predicted) = self.verdict(mode) else { return Some("no answer".into()) };
-        if predicted != seen {
-            return Some(format!("doctor said {}", predicted.title()));
+    fn disagreement(&self, word: &str, mode: &str, seen: Verdict, tags: &[Tag]) -> Option<String> {
+        let Some(said) = self.verdict(mode) else { return Some(format!("{word}: no answer")) };
+        if said != seen {
+            return Some(format!("{word} said {}", said.title()));
         }
         for (hint, seen) in HINTS.iter().zip(tags) {
             let expected = self.answers.first()?.lifetimes.iter().find(|l| l.lifetime == *hint);
@@ -155,7 +166,7 @@ impl Doctor {
                         "doctor expected {hint} as {expected}, it went as {seen}"
                     ));
                 }
-                None => return Some(format!("doctor does not know how {hint} arrives")),
+                None => return Some(format!("{word} does not know how {hint} arrives")),
             }
         }
         None
@@ -168,7 +179,7 @@ pub fn tag(tag: Tag) -> String {
 }
 
 /// The JSON that a verb printed: the line `WORD EXIT-CODE MILLISECONDS JSON`.
-fn answer(lines: &[String], word: &str) -> Result<Doctor, String> {
+fn answer(lines: &[String], word: &str) -> Result<Answers, String> {
     let found = lines.iter().find_map(|line| line.strip_prefix(word)?.strip_prefix(' '));
     let line = found.ok_or_else(|| format!("{word} said nothing"))?;
     let json = line.splitn(3, ' ').nth(2).unwrap_or_default();
@@ -209,9 +220,9 @@ mod tests {
     #[test]
     fn agreement_is_of_verdict_and_tags() {
         let groups = [0, 2, 3, 4, 5];
-        let good = mode(&stack(groups, &doctor("delivered", groups)), "buffered");
+        let good = mode(&stack(groups, &doctor("delivered", groups)), "buffered", false);
         assert_eq!((good.seen, good.trouble), (Verdict::Delivered, None));
-        let nothing = mode(&stack([0; 5], &doctor("not-delivered", [0; 5])), "buffered");
+        let nothing = mode(&stack([0; 5], &doctor("not-delivered", [0; 5])), "buffered", false);
         assert_eq!((nothing.seen, nothing.trouble), (Verdict::NotDelivered, None));
 
         for wrong in [
@@ -221,16 +232,16 @@ mod tests {
             r#"{"answers":[]}"#.to_owned(),
             "no JSON".to_owned(),
         ] {
-            let cell = mode(&stack(groups, &wrong), "buffered");
+            let cell = mode(&stack(groups, &wrong), "buffered", false);
             assert!(cell.trouble.is_some(), "{wrong}");
         }
     }
 
     #[test]
     fn silence_is_no_agreement() {
-        assert!(mode(&[], "buffered").trouble.is_some());
+        assert!(mode(&[], "buffered", false).trouble.is_some());
         let lines = stack([0; 5], &doctor("not-delivered", [0; 5]));
-        assert!(mode(&lines[..lines.len() - 1], "buffered").trouble.is_some());
-        assert!(mode(&lines, "direct").trouble.is_some());
+        assert!(mode(&lines[..lines.len() - 1], "buffered", false).trouble.is_some());
+        assert!(mode(&lines, "direct", false).trouble.is_some());
     }
 }

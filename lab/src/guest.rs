@@ -46,6 +46,9 @@ pub const WATCHERS: [&str; 2] =
 /// The guest's task of the matrix.
 pub const STACKS: &str = include_str!("../guest/task-stacks.sh");
 
+/// The guest's task with the recorder.
+pub const RECORD: &str = include_str!("../guest/task-record.sh");
+
 /// The guest's task with a server.
 pub const POSTGRES: &str = include_str!("../guest/task-postgres.sh");
 

@@ -14,6 +14,7 @@ mod lab;
 mod matrix;
 mod observe;
 mod qemu;
+mod record;
 mod run;
 mod server;
 mod stacks;
@@ -55,6 +56,8 @@ pub struct Common {
 enum Part {
     /// Every stack on every kernel: what doctor predicts and prove shows, against what the drive saw
     Stacks(StacksOptions),
+    /// The recorder: is every byte recorded with its file, hint and stream?
+    Record(KernelOption),
     /// PostgreSQL under the hook: do WAL and relations get to different handles?
     Postgres(KernelOption),
     /// PostgreSQL under the hook, and the power is cut
@@ -116,6 +119,7 @@ fn main() -> ExitCode {
     let common = &options.common;
     let done = match &options.part {
         Part::Stacks(stacks) => run::run(common, stacks),
+        Part::Record(kernel) => record::record(common, kernel),
         Part::Postgres(kernel) => server::postgres(common, kernel),
         Part::Power(power) => server::power(common, power),
         Part::List => {

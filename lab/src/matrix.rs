@@ -7,7 +7,7 @@ use std::fmt::Write;
 
 use crate::agree::{self, MODES, Verdict};
 use crate::observe::Tag;
-use crate::stacks::{Medium, STACKS, Stack};
+use crate::stacks::{self, Medium, STACKS, Stack};
 use crate::store::Outcome;
 
 /// A kernel's column.
@@ -47,7 +47,12 @@ pub fn cell(outcome: Option<&Outcome>) -> Cell {
         None => Cell::Skipped("not run".into()),
         Some(Outcome { failed: Some(why), .. }) => Cell::Failed(why.clone()),
         Some(Outcome { skipped: Some(why), .. }) => Cell::Skipped(why.clone()),
-        Some(outcome) => Cell::Judged(MODES.map(|name| agree::mode(&outcome.lines(), name))),
+        Some(outcome) => {
+            // prove writes files; a raw device has none
+            let raw = stacks::by_name(&outcome.stack).is_some_and(|s| s.filesystem == "raw");
+            let lines = outcome.lines();
+            Cell::Judged(MODES.map(|name| agree::mode(&lines, name, !raw)))
+        }
     }
 }
 
@@ -72,6 +77,9 @@ impl Cell {
                 .map(|(name, mode)| {
                     let seen = mode.seen.title();
                     match &mode.trouble {
+                        None if mode.shown.is_some() => {
+                            format!("{name} {seen}, as doctor said and prove showed")
+                        }
                         None => format!("{name} {seen}, as doctor said"),
                         Some(why) => format!("{name} {seen}: DISAGREES: {why}"),
                     }
@@ -114,8 +122,9 @@ const HEAD: &str = "\
 Made by `make lab` on DATE: each stack was built on stock kernels in EMULATOR, files and devices were
 written with each hint, buffered and with O_DIRECT, and the drive's side was watched without
 shelflife's help (tracepoints of the SCSI and NVMe drivers; the counters of `scsi_debug` and of the
-FDP handles). *doctor* is what `shelflife doctor` said beforehand, *drive* what was seen, and ✓ says
-that both are the same, lifetime by lifetime; ✗ is followed by what differs.
+FDP handles). *doctor* is what `shelflife doctor` said beforehand, *prove* what `shelflife prove` saw
+(files only), *drive* what was seen; ✓ says that all are the same, lifetime by lifetime, and ✗ is
+followed by what differs.
 
 A drive's cell names what it saw for short, medium, long and extreme, as group number (SCSI) or
 placement identifier (NVMe), and for data without a hint after the bar; `-` is a write without one.
@@ -183,12 +192,14 @@ fn half(cell: &Cell, n: usize) -> String {
     if mode.partly {
         seen += " (a copy without)";
     }
-    let predicted = mode.predicted.map_or("no answer", Verdict::title);
-    match &mode.trouble {
-        None if mode.predicted == Some(mode.seen) => format!("doctor and drive: {seen} ✓"),
-        None => format!("doctor: {predicted}; drive: {seen} ✓"),
-        Some(why) => {
-            format!("doctor: {predicted}; drive: {seen} ✗ {}", why.replace('|', "/"))
+    let said = |verdict: Option<Verdict>| verdict.map_or("no answer", Verdict::title);
+    match (&mode.trouble, mode.shown) {
+        (None, Some(_)) => format!("doctor, prove, drive: {seen} ✓"),
+        (None, None) => format!("doctor, drive: {seen} ✓"),
+        (Some(why), shown) => {
+            let (doctor, prove) = (said(mode.predicted), said(shown));
+            let why = why.replace('|', "/");
+            format!("doctor: {doctor}; prove: {prove}; drive: {seen} ✗ {why}")
         }
     }
 }

@@ -86,13 +86,13 @@ pub fn parse(lines: &[String]) -> Probes {
     probes
 }
 
-/// Sectors per tag in lines `write`, of whatever was written.
-pub fn sectors(lines: &[String]) -> BTreeMap<Tag, u64> {
+/// What lines without a probe of their own say of whatever was written.
+pub fn one(lines: &[String]) -> Probe {
     let probe = ["probe any any".to_owned()];
     let lines: Vec<String> = probe.iter().chain(lines).cloned().collect();
     let mut probes = parse(&lines);
     let probe = probes.remove("any").and_then(|mut of| of.remove("any"));
-    probe.unwrap_or_default().sectors
+    probe.unwrap_or_default()
 }
 
 /// `scsi 05` is group 5; `nvme 0x20:65536` is placement identifier 1 (bits 23:20 of the command's

@@ -18,7 +18,7 @@ use crate::lab::Lab;
 const MEMORY: &str = "1400";
 
 /// Longest silence of a guest that is at work: emulation on a loaded machine is slow.
-const PATIENCE: Duration = Duration::from_secs(180);
+const PATIENCE: Duration = Duration::from_secs(600);
 
 /// The disks: file, bytes (sparse).
 const IMAGES: [(&str, u64); 6] = [

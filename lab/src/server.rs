@@ -4,6 +4,7 @@
 //! Invariant: what must hold is written here, beside what the guest saw; a line that is missing is a
 //! failure.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
@@ -64,42 +65,56 @@ struct Placed {
     predicted: Verdict,
 }
 
-/// The handle under which most of a phase was written.
+/// Where a phase was written.
 #[derive(Debug, PartialEq, Eq)]
 struct Where {
-    tag: Tag,
-    sectors: u64,
-    of: u64,
+    /// Sectors by tag.
+    sectors: BTreeMap<Tag, u64>,
+    /// Handles that moved, by the device's own count.
+    handles: Vec<u16>,
+}
+
+impl Where {
+    /// The handle that most of it went to, if that is more than half.
+    fn mostly(&self) -> Option<Tag> {
+        let all: u64 = self.sectors.values().sum();
+        self.sectors.iter().find(|(_, sectors)| **sectors * 2 > all).map(|(tag, _)| *tag)
+    }
 }
 
 impl Placed {
     /// Whether WAL and relations are apart, or neither is tagged, and doctor had said so.
     fn is(&self, apart: bool) -> bool {
-        // three quarters: nodes, metadata and a little WAL are written along
-        let mostly = |place: &Where| place.sectors * 4 >= place.of * 3;
-        let clear = mostly(&self.wal) && mostly(&self.relations);
-        let (wal, relations) = (self.wal.tag, self.relations.tag);
-        clear
-            && if apart {
-                wal.is_some()
-                    && relations.is_some()
-                    && wal != relations
-                    && self.predicted == Verdict::Delivered
-            } else {
-                wal.is_none() && relations.is_none() && self.predicted == Verdict::NotDelivered
-            }
+        let (Some(wal), Some(relations)) = (self.wal.mostly(), self.relations.mostly()) else {
+            return false;
+        };
+        let (Some(wal), Some(relations)) = (wal, relations) else {
+            return !apart && wal == relations && self.predicted == Verdict::NotDelivered;
+        };
+        apart
+            && wal != relations
+            && self.predicted == Verdict::Delivered
+            && self.wal.handles.contains(&wal)
+            && self.relations.handles.contains(&relations)
     }
 }
 
 impl std::fmt::Display for Placed {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let place = |p: &Where| {
-            let handle = p.tag.map_or("no handle".to_owned(), |tag| format!("handle {tag}"));
-            format!("{handle} ({} of {} KiB)", p.sectors / 2, p.of / 2)
+        let place = |place: &Where| {
+            let all: Vec<String> = place
+                .sectors
+                .iter()
+                .map(|(tag, sectors)| {
+                    let to = tag.map_or("no handle".to_owned(), |tag| format!("handle {tag}"));
+                    format!("{} KiB to {to}", sectors / 2)
+                })
+                .collect();
+            all.join(", ")
         };
         write!(
             out,
-            "WAL to {}, relations to {}; doctor had said {}",
+            "commits: {}; checkpoint: {}; doctor had said {}",
             place(&self.wal),
             place(&self.relations),
             self.predicted.title()
@@ -116,19 +131,20 @@ fn placed(lines: &[String]) -> Result<Placed, String> {
         let from = from.ok_or_else(|| format!("no phase {name}"))? + 1;
         let rest = &lines[from..];
         let to = rest.iter().position(|l| l.starts_with("phase ")).unwrap_or(rest.len());
-        let sectors = observe::sectors(&rest[..to]);
-        let of: u64 = sectors.values().sum();
-        let (tag, most) =
-            sectors.iter().max_by_key(|(_, n)| **n).ok_or_else(|| format!("{name}: no write"))?;
-        Ok::<Where, String>(Where { tag: *tag, sectors: *most, of })
+        let probe = observe::one(&rest[..to]);
+        if probe.sectors.is_empty() {
+            return Err(format!("{name}: no write"));
+        }
+        Ok::<Where, String>(Where { sectors: probe.sectors, handles: probe.handles })
     };
     let said: Vec<String> =
         lines.iter().filter_map(|l| l.strip_prefix("said ").map(str::to_owned)).collect();
     let (wal, relations) = (phase("wal")?, phase("checkpoint")?);
     let bytes = lines.iter().find_map(|l| l.strip_prefix("bytes ")?.parse::<u64>().ok());
     let bytes = bytes.ok_or("the server did not say how much WAL it wrote")?;
-    if wal.of * 512 < bytes {
-        return Err(format!("{bytes} bytes of WAL, but {} sectors on their way", wal.of));
+    let sectors: u64 = wal.sectors.values().sum();
+    if sectors * 512 < bytes {
+        return Err(format!("{bytes} bytes of WAL, but {sectors} sectors on their way"));
     }
     Ok(Placed { wal, relations, predicted: agree::predicted(&said, "buffered")? })
 }
@@ -258,8 +274,8 @@ mod tests {
     fn run(doctor: &str, wal: &str, relations: &str) -> Vec<String> {
         lines(&format!(
             "begin f2fs\nsaid doctor 0 1 {{\"answers\":[{{\"buffered\":\"{doctor}\",\"direct\":\"{doctor}\",\
-             \"lifetimes\":[]}}]}}\nphase wal\nwrite nvme 0x0:0 60\nwrite nvme {wal} 4000\nbytes 1800000\n\
-             phase checkpoint\nwrite nvme 0x0:0 90\nwrite nvme {relations} 9000"
+             \"lifetimes\":[]}}]}}\nphase wal\nwrite nvme 0x0:0 60\nwrite nvme {wal} 4000\nhandle 0 9 1\nbytes 1800000\n\
+             phase checkpoint\nwrite nvme 0x0:0 90\nwrite nvme {relations} 9000\nhandle 0 9 8\nhandle 1 9 1"
         ))
     }
 
@@ -267,7 +283,11 @@ mod tests {
     fn where_wal_and_relations_went() {
         let apart = placed(&run("delivered", "0x20:0", "0x20:65536")).unwrap();
         assert!(apart.is(true) && !apart.is(false));
-        assert_eq!((apart.wal.tag, apart.relations.tag), (Some(0), Some(1)));
+        let mostly = (apart.wal.mostly(), apart.relations.mostly());
+        assert_eq!(mostly, (Some(Some(0)), Some(Some(1))));
+        // the device must have moved that handle, too
+        let denied = run("delivered", "0x20:0", "0x20:131072");
+        assert!(!placed(&denied).unwrap().is(true));
         let together = placed(&run("delivered", "0x20:65536", "0x20:65536")).unwrap();
         assert!(!together.is(true));
         let nowhere = placed(&run("not-delivered", "0x0:0", "0x0:0")).unwrap();

@@ -41,21 +41,36 @@ pub const MODULE_FOLDER: &str = "usr/lib/postgresql/17/lib";
 pub const SHARE_FOLDER: &str = "usr/share/postgresql/17";
 
 /// Dependencies of packages, not of the programs that the lab takes from them.
-const UNUSED: [&str; 14] = [
-    "python3",
-    "libpython3",
-    "systemd",
-    "perl",
-    "libperl",
-    "libllvm",
-    "libz3",
-    "libc-l10n",
-    "locales",
-    "ipxe-",
+const UNUSED: [&str; 29] = [
     "adduser",
+    "debconf",
+    "dpkg",
     "init-system-",
+    "ipxe-",
+    "libc-bin",
+    "libc-l10n",
+    "libdb5",
+    "libllvm",
+    "libpam-modules",
+    "libperl",
+    "libpython3",
+    "libsqlite3",
+    "libsystemd-shared",
+    "libz3",
+    "locales",
+    "login",
+    "mount",
+    "openssl",
+    "passwd",
+    "perl",
     "postgresql-common",
+    "procps",
+    "python3",
+    "systemd",
+    "tar",
+    "tzdata",
     "ucf",
+    "udev",
 ];
 
 /// Taken over the suite's own: mkfs.xfs makes zoned file systems from 6.15. The program needs no
