@@ -54,6 +54,12 @@ impl Loop {
         Loop { device, folder }
     }
 
+    /// Bytes whose discard is done (`Documentation/block/stat.rst`).
+    pub fn discarded(&self) -> u64 {
+        let stat = std::fs::read_to_string(format!("/sys/block/{}/stat", self.name())).unwrap();
+        stat.split_whitespace().nth(13).unwrap().parse::<u64>().unwrap() * 512
+    }
+
     pub fn name(&self) -> &str {
         self.device.trim_start_matches("/dev/")
     }

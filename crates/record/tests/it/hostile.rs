@@ -41,8 +41,9 @@ fn root_bpf_what_has_no_room_is_counted_exactly() {
     blocks(&device, 500);
     let summary = recorder.stop().unwrap();
     let counts = &summary.meta.counts;
-    // 72 bytes each with the ring's own header
-    assert_eq!((counts.writes, counts.lost), (4096 / 72, 500 - 4096 / 72));
+    assert_eq!(counts.writes + counts.lost, 500);
+    // 72 bytes each with the ring's own header; the ring is looked at once at the start
+    assert!(counts.writes > 0 && counts.writes <= 2 * 4096 / 72 + 2, "{counts:?}");
     assert_eq!(summary.tally.lost, counts.lost);
     assert_eq!(
         Trace::open(&device.folder.path().join("trace")).unwrap().meta().counts.lost,
@@ -93,7 +94,7 @@ fn root_bpf_a_trace_never_takes_more_than_it_may() {
     skip_unless_root!("root_bpf_a_trace_never_takes_more_than_it_may");
     let device = Loop::new(16 * MIB);
     let mut options = on(&device, "trace");
-    options.max_bytes = Some(400_000);
+    options.max_bytes = Some(80_000);
     let recorder = Recorder::start(options).unwrap();
     let mut wrote = 0;
     while !recorder.is_finished() {
@@ -103,8 +104,8 @@ fn root_bpf_a_trace_never_takes_more_than_it_may() {
     }
     let summary = recorder.stop().unwrap();
     assert_eq!(summary.ended, Ended::MaxBytes);
-    assert!(summary.trace_bytes <= 400_000, "{}", summary.trace_bytes);
-    assert!(summary.meta.counts.writes > 1000 && summary.meta.complete);
+    assert!(summary.trace_bytes <= 80_000, "{}", summary.trace_bytes);
+    assert!(summary.meta.counts.writes > 500 && summary.meta.complete);
 }
 
 #[test]

@@ -4,6 +4,7 @@
 use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
+use std::time::Duration;
 
 use shelflife_lifetime::Lifetime;
 use shelflife_record::{Options, Recorder, Summary, Target, Watch};
@@ -55,7 +56,7 @@ fn root_bpf_a_renamed_file_is_the_same_one() {
     skip_unless_root!("root_bpf_a_renamed_file_is_the_same_one");
     let disk = Disk::new("ext4");
     let (old, new) = (disk.file("old"), disk.file("new"));
-    let (whole, summary) = recorded(&disk, |_| {
+    let (whole, _) = recorded(&disk, |_| {
         let file = File::create(&old).unwrap();
         file.write_all_at(&[1; 8192], 0).unwrap();
         file.sync_all().unwrap();
@@ -64,8 +65,9 @@ fn root_bpf_a_renamed_file_is_the_same_one() {
         file.sync_all().unwrap();
     });
     assert_eq!((bytes(&whole, &old), bytes(&whole, &new)), (0, 12288));
-    // it, journal and metadata
-    assert_eq!(summary.files, 3);
+    let mut rows: Vec<u32> = writes(&whole, &new).map(|(event, _)| event.file.0).collect();
+    rows.dedup();
+    assert_eq!(rows.len(), 1, "one row for both names");
 }
 
 #[test]
@@ -168,6 +170,7 @@ fn root_bpf_discards_appear() {
     skip_unless_root!("root_bpf_discards_appear");
     let disk = Disk::with("ext4", 320 * MIB, &[], "discard");
     let path = disk.file("gone");
+    let before = disk.device.discarded();
     let (whole, summary) = recorded(&disk, |disk| {
         let file = File::create(&path).unwrap();
         file.write_all_at(&vec![1; 16 << 20], 0).unwrap();
@@ -175,18 +178,36 @@ fn root_bpf_discards_appear() {
         drop(file);
         fs::remove_file(&path).unwrap();
         run("sync", &["-f", disk.place().to_str().unwrap()]);
+        // ext4 gives the blocks back some time after the commit
+        for attempt in 0.. {
+            if disk.device.discarded() >= before + (16 << 20) {
+                break;
+            }
+            assert!(attempt < 1000, "{} bytes discarded", disk.device.discarded() - before);
+            std::thread::sleep(Duration::from_millis(20));
+        }
     });
     let mut written: Vec<(u64, u64)> =
         writes(&whole, &path).map(|(event, _)| (event.offset, event.end())).collect();
     written.sort_unstable();
     let discarded: u64 = whole.by_class(Op::Discard).values().sum();
     assert!(discarded >= 16 << 20, "{discarded}");
-    let covered = |from, to| {
-        whole
-            .events
-            .iter()
-            .any(|(event, _)| event.op == Op::Discard && event.offset <= from && event.end() >= to)
-    };
+    // one written range may be given back in parts
+    let mut given: Vec<(u64, u64)> = Vec::new();
+    let mut discards: Vec<(u64, u64)> = whole
+        .events
+        .iter()
+        .filter(|(event, _)| event.op == Op::Discard)
+        .map(|(event, _)| (event.offset, event.end()))
+        .collect();
+    discards.sort_unstable();
+    for (from, to) in discards {
+        match given.last_mut() {
+            Some(last) if last.1 >= from => last.1 = last.1.max(to),
+            _ => given.push((from, to)),
+        }
+    }
+    let covered = |from, to| given.iter().any(|given| given.0 <= from && given.1 >= to);
     assert!(written.iter().all(|(from, to)| covered(*from, *to)));
     assert!(summary.meta.counts.flushes > 0);
     let (whole, _) = {

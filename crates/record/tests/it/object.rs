@@ -19,8 +19,11 @@ fn the_checked_in_object_is_that_of_its_source() {
     let strip = Command::new("llvm-strip").args(["-g", "-o"]).arg(&stripped).arg(compiled).status();
     assert!(strip.is_ok_and(|status| status.success()), "llvm-strip");
     let ours = include_bytes!("../../src/bpf/record.bpf.o");
+    let made = std::fs::read(&stripped).unwrap();
     assert!(
-        std::fs::read(&stripped).unwrap() == ours,
-        "src/bpf/record.bpf.o is not what src/bpf/record.bpf.c makes: run src/bpf/update.sh"
+        made == ours,
+        "{} bytes from {compiled}, {} bytes checked in: src/bpf/record.bpf.o is not what src/bpf/record.bpf.c makes: run src/bpf/update.sh",
+        made.len(),
+        ours.len(),
     );
 }
