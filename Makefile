@@ -5,7 +5,7 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 # A C compiler and the server with its extensions and pgbench.
 PACKAGES := gcc g++ libc6-dev binutils xz-utils shellcheck postgresql postgresql-contrib clang llvm libelf-dev zlib1g-dev pkg-config e2fsprogs xfsprogs btrfs-progs f2fs-tools
 
-.PHONY: help packages hook build demo test check bench bench-hook bench-switch bench-simulator bench-doctor bench-trace bench-lifetimes python regress regress-all bench-pgbench lab lab-record lab-postgres lab-power lab-quick fuzz-smoke nightly clean
+.PHONY: bench-record help packages hook build demo test check bench bench-hook bench-switch bench-simulator bench-doctor bench-trace bench-lifetimes python regress regress-all bench-pgbench lab lab-record lab-postgres lab-power lab-quick fuzz-smoke nightly clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -33,13 +33,16 @@ test: packages python hook check ## everything but what takes long
 demo: packages build ## a quick trial of off, temp-vs-rest and wal-first on a real PostgreSQL
 	$(TARGET)/release/shelflife trial --preset quick --policies off,temp-vs-rest,wal-first --yes
 
-bench: bench-hook bench-switch bench-simulator bench-doctor bench-trace bench-lifetimes ## all benchmarks
+bench: bench-hook bench-switch bench-simulator bench-doctor bench-trace bench-lifetimes bench-record ## all benchmarks
 
 bench-simulator: ## pages per second of the drive simulator, and against a bare loop
 	$(CARGO) bench --locked -q -p shelflife-ssd --bench speed
 
 bench-doctor: ## how long doctor takes with 200 block devices
 	$(CARGO) bench --locked -q -p shelflife-probe --bench speed
+
+bench-record: packages ## small bios a second that are recorded without a loss, and what one costs
+	SECONDS=30 $(CARGO) bench --locked -q -p shelflife-record --features bpf --bench speed
 
 bench-trace: ## events per second of importers, writer and reader
 	$(CARGO) bench --locked -q -p shelflife-trace --bench speed

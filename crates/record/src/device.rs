@@ -243,6 +243,10 @@ impl System {
         for folder in folders {
             descend(folder, MAX_DEPTH, &mut found);
         }
+        if found.is_empty() {
+            let device = folders.first().map(|folder| name_of(folder)).unwrap_or_default();
+            return Err(Error::NoRequests { device });
+        }
         found.iter().map(|folder| self.leaf(folder)).collect()
     }
 

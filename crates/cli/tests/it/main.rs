@@ -13,6 +13,7 @@ mod hostile;
 mod loading;
 mod output;
 mod outside;
+mod record;
 mod recovery;
 mod simulate;
 mod support;

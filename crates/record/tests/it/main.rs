@@ -11,3 +11,4 @@ mod names;
 mod object;
 mod pg;
 mod reading;
+mod stacks;
