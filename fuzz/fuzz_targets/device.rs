@@ -6,7 +6,7 @@ use shelflife_probe::{dm, nvme, scsi};
 
 fuzz_target!(|data: &[u8]| {
     let Some((choice, reply)) = data.split_first() else { return };
-    match choice % 12 {
+    match choice % 13 {
         0 => _ = nvme::Controller::decode(reply),
         1 => _ = nvme::Namespace::decode(reply),
         2 => {
@@ -30,6 +30,7 @@ fuzz_target!(|data: &[u8]| {
             }
         }
         10 => _ = scsi::is_permanent(reply),
+        11 => _ = scsi::group_writes(reply, choice / 13 + 1),
         _ => {
             if let Ok(all) = dm::targets(reply) {
                 assert!(all.len() <= reply.len());

@@ -2,6 +2,7 @@
 
 mod doctor;
 mod lifetimes;
+mod prove;
 mod record;
 mod simulate;
 mod trace;
@@ -9,6 +10,7 @@ mod watch;
 
 pub use doctor::DoctorArgs;
 pub use lifetimes::LifetimesArgs;
+pub use prove::ProveArgs;
 pub use record::RecordArgs;
 pub use simulate::SimulateArgs;
 pub use trace::{CutArgs, ExportArgs, HeadArgs, ImportArgs, TraceAction, TraceArgs};
@@ -56,6 +58,8 @@ pub enum Verb {
     Policy(PolicyArgs),
     /// Does a hint set here reach the flash, layer by layer
     Doctor(DoctorArgs),
+    /// Write with every hint and show what arrives at the drive
+    Prove(ProveArgs),
     /// Compare policies on a real server, in paired rounds
     Trial(Box<TrialArgs>),
     /// Record what is written to a drive, with hint and file

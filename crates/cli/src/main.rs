@@ -30,6 +30,7 @@ fn main() -> ExitCode {
         Verb::Switch(args) => verbs::switch::run(&args),
         Verb::Policy(args) => verbs::policy::run(&args),
         Verb::Doctor(args) => verbs::doctor::run(&args),
+        Verb::Prove(args) => verbs::prove::run(&args),
         Verb::Trial(args) => verbs::trial::run(&args),
         Verb::Record(args) => verbs::record::run(&args),
         Verb::Import(args) => verbs::import::run(&args),

@@ -233,6 +233,11 @@ const OTHERS: [(&str, &str); 9] = [
     ("nullb", "null_blk"),
 ];
 
+/// Whether a transport is one of the drivers that cannot carry a hint.
+pub(crate) fn has_no_field(transport: &str) -> bool {
+    OTHERS.iter().any(|(_, driver)| *driver == transport)
+}
+
 fn kind(host: &Host, name: &str, folder: &Path) -> Kind {
     if host.exists(folder.join("dm")) {
         return Kind::Mapper { uuid: host.text(folder.join("dm/uuid")).unwrap_or_default() };

@@ -25,6 +25,29 @@ pub enum Error {
         /// The path.
         path: PathBuf,
     },
+    /// `prove` writes files.
+    #[error("{} is a device: prove writes files, so name a folder on a file system", path.display())]
+    RawDevice {
+        /// The path.
+        path: PathBuf,
+    },
+    /// There is hardly room.
+    #[error("{} is nearly full ({free} bytes free): nothing was written", path.display())]
+    Full {
+        /// The folder.
+        path: PathBuf,
+        /// Bytes free.
+        free: u64,
+    },
+    /// Neither block layer nor commands nor counters can be looked at.
+    #[error("nothing was written, for nothing of it could be seen ({why}); run it as root")]
+    NothingToSee {
+        /// What each of them says.
+        why: String,
+    },
+    /// The caller's own wish.
+    #[error("interrupted; nothing is left")]
+    Interrupted,
     /// The folder is no server's.
     #[error(transparent)]
     Server(#[from] shelflife_postgres::Error),
@@ -40,6 +63,7 @@ impl Error {
     pub fn is_denied(&self) -> bool {
         match self {
             Error::Path { source, .. } => source.kind() == io::ErrorKind::PermissionDenied,
+            Error::NothingToSee { .. } => true,
             Error::Server(shelflife_postgres::Error::Io { source, .. }) => {
                 source.kind() == io::ErrorKind::PermissionDenied
             }

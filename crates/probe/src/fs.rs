@@ -282,27 +282,31 @@ fn btrfs(ground: &Ground<'_>, given: &Grid<Option<u8>>) -> Produced {
     let forced = mount.option("compress-force").is_some_and(|v| v != "no" && v != "none");
     let asked = mount.option("compress").is_some_and(|v| v != "no" && v != "none");
     let no_cow = mount.option("nodatacow").is_some() || ground.has(NO_COW);
+    // Checksummed files had no true direct I/O: it fell back (968f19c5b1b7, also in 6.12.y).
+    let checksums = mount.option("nodatasum").is_none() && !no_cow;
+    let direct = match (checksums, ground.kernel.does(&rules::BTRFS_DIRECT)) {
+        (true, Some(false)) => &rules::BTRFS_BUFFERED,
+        _ => &rules::BLOCK_HINT,
+    };
+    let why = "data carries the hint at writeback; metadata carries none";
+    let mut done =
+        through(ground, given, step(ground, Effect::Keeps, why), &rules::BTRFS_BUFFERED, direct);
     if (forced || asked || ground.has(COMPRESSED)) && !no_cow {
-        let step = step(
+        done.signals.buffered = [Signal::NOTHING; 6];
+        let is_direct = *direct == rules::BLOCK_HINT;
+        if !is_direct {
+            done.signals.direct = [Signal::NOTHING; 6];
+        }
+        done.step = step(
             ground,
-            Effect::Drops,
+            if is_direct { Effect::DirectOnly } else { Effect::Drops },
             "compressed extents are written without the hint; only data that does not compress \
              carries it",
         )
         .source("fs/btrfs/compression.c has no write_hint")
         .change("mount without compression, or `chattr +C` the folder before its files are made");
-        return Produced { signals: Grid::all(Signal::NOTHING), step, uses: None, ends: false };
     }
-    let step = step(
-        ground,
-        Effect::Keeps,
-        "data carries the hint at writeback; metadata carries none; direct writes of checksummed \
-         files go through the page cache",
-    );
-    // Checksummed files have no true direct I/O: it falls back (968f19c5b1b7, also in 6.12.y).
-    let checksums = mount.option("nodatasum").is_none() && !no_cow;
-    let direct = if checksums { &rules::BTRFS_BUFFERED } else { &rules::BLOCK_HINT };
-    through(ground, given, step, &rules::BTRFS_BUFFERED, direct)
+    done
 }
 
 /// Which log the hint chooses; `None` where f2fs has fewer than six logs and so no choice.
@@ -368,8 +372,8 @@ fn f2fs(ground: &Ground<'_>, given: &Grid<Option<u8>>) -> Produced {
         let change = format!("Linux {} or later", rules::F2FS_HINT.since);
         step(ground, Effect::Drops, why).change(change)
     } else {
-        let why =
-            "three logs: short hot, extreme cold, all else warm; what its cleaner moves is cold";
+        let why = "three logs: short hot, extreme cold, all else warm; what is written back in 16 blocks \
+             or fewer is hot whatever its hint, what the cleaner moves is cold";
         step(ground, Effect::Keeps, why)
     };
     Produced { signals, step: step.source(source), uses, ends: false }

@@ -154,6 +154,11 @@ impl ScsiCommand {
         ScsiCommand(vec![0x9e, 0x16, 0, 0, high, low, 0, 0, 0, 0, 0, 0, 0, 16, 0, 0])
     }
 
+    /// LOG SENSE(10), cumulative values of page 19h for a group: 128 bytes.
+    pub fn group_statistics(group: u8) -> ScsiCommand {
+        ScsiCommand(vec![0x4d, 0, 0x59, group, 0, 0, 0, 0, 128, 0])
+    }
+
     /// The command descriptor block.
     pub fn bytes(&self) -> &[u8] {
         &self.0

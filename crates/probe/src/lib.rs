@@ -15,10 +15,11 @@
 //! # Ok::<(), shelflife_probe::Error>(())
 //! ```
 //!
-//! It is a prediction, from the rules in [`rules`] and from what the machine shows.
+//! It is a prediction, from the rules in [`rules`] and from what the machine shows. [`prove::prove`] writes
+//! probe files and looks.
 //!
-//! Invariant: nothing is written, to a file or to a drive, and without root the same question gets an
-//! answer, if a poorer one.
+//! Invariants: a doctor writes nothing, to a file or to a drive, and without root the same question
+//! gets an answer, if a poorer one; a proof leaves nothing behind.
 
 #![deny(unsafe_code)]
 #![warn(missing_docs)]
@@ -40,6 +41,7 @@ mod leaf;
 mod live;
 mod mounts;
 pub mod nvme;
+pub mod prove;
 pub mod rules;
 pub mod scsi;
 mod signal;

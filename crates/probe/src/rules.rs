@@ -141,8 +141,17 @@ pub const F2FS_STREAMS: Rule = Rule {
     source: "pull f2fs-for-7.2-rc1, 09ca8dc7d634",
 };
 
+/// btrfs' direct I/O is one, for files with checksums too.
+pub const BTRFS_DIRECT: Rule = Rule {
+    name: "btrfs-direct",
+    since: Version(7, 3),
+    what: "btrfs writes checksummed files by direct I/O, and then uncompressed, instead of through the \
+           page cache",
+    source: "btrfs: use IOMAP_DIO_BOUNCE flag instead of falling back to buffered IO (June 2026)",
+};
+
 /// All of them, in the order of versions.
-pub const ALL: [Rule; 12] = [
+pub const ALL: [Rule; 13] = [
     CALL,
     F2FS_LOGS,
     STREAMS_REMOVED,
@@ -155,6 +164,7 @@ pub const ALL: [Rule; 12] = [
     XFS_ZONES,
     NVME_STREAMS,
     F2FS_STREAMS,
+    BTRFS_DIRECT,
 ];
 
 #[cfg(test)]

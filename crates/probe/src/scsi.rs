@@ -36,6 +36,18 @@ pub fn advice_groups(reply: &[u8]) -> Result<Vec<bool>, Malformed> {
     Ok(found)
 }
 
+/// Log page 19h, subpage `group` (1 to 31), Group Statistics and Performance (SPC-5): write commands of
+/// that group; `None` if the reply is another page.
+///
+/// # Errors
+///
+/// [`Malformed`] if it is cut.
+pub fn group_writes(page: &[u8], group: u8) -> Result<Option<u64>, Malformed> {
+    let reply = Reply::new("log page 19h (group statistics)", page);
+    let other = reply.u8(0)? & 0x3f != 0x19 || reply.u8(1)? != group || reply.be16(4)? != 1;
+    if other { Ok(None) } else { reply.take(4 + 12).map(u64::from_be_bytes).map(Some) }
+}
+
 /// GET STREAM STATUS for one stream: whether its first descriptor has PERM set.
 ///
 /// # Errors

@@ -7,6 +7,7 @@ pub mod hint;
 pub mod import;
 pub mod lifetimes;
 pub mod policy;
+pub mod prove;
 pub mod record;
 pub mod run;
 pub mod simulate;

@@ -13,6 +13,7 @@ mod hostile;
 mod loading;
 mod output;
 mod outside;
+mod prove;
 mod record;
 mod recovery;
 mod simulate;

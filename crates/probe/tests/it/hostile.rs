@@ -21,6 +21,7 @@ proptest! {
         let _ = pages::reduced_stream_control(&bytes);
         let _ = pages::advice_groups(&bytes);
         let _ = pages::is_permanent(&bytes);
+        let _ = pages::group_writes(&bytes, 1);
         let _ = dm::targets(&bytes);
     }
 }
