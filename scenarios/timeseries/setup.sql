@@ -1,13 +1,16 @@
 CREATE TABLE series (at timestamptz NOT NULL, sensor int NOT NULL, value float8, note text) PARTITION BY RANGE (at);
 CREATE INDEX ON series (sensor, at);
--- Makes the partitions of now and of the next 5 s, drops those older than 30 s.
+-- Partitions of 5 s: makes those of now and of the next 10 s, drops those older than 30 s.
 CREATE FUNCTION series_roll() RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
   now_at bigint := floor(extract(epoch FROM clock_timestamp()) / 5) * 5;
   part text;
   slot bigint;
 BEGIN
-  IF NOT pg_try_advisory_xact_lock(3) THEN RETURN; END IF;
+  IF to_regclass('series_' || now_at) IS NOT NULL AND to_regclass('series_' || now_at + 5) IS NOT NULL THEN
+    RETURN;
+  END IF;
+  PERFORM pg_advisory_xact_lock(3);
   FOREACH slot IN ARRAY ARRAY[now_at, now_at + 5, now_at + 10] LOOP
     IF to_regclass('series_' || slot) IS NULL THEN
       EXECUTE format('CREATE TABLE series_%s PARTITION OF series FOR VALUES FROM (%L) TO (%L)',
@@ -20,4 +23,3 @@ BEGIN
     EXECUTE format('DROP TABLE %I', part);
   END LOOP;
 END $$;
-CREATE TABLE series_rest PARTITION OF series DEFAULT;
