@@ -96,7 +96,7 @@ lab-quick: packages ## ten stacks on two stock kernels in QEMU
 fuzz-smoke: ## every fuzz target for 10 seconds, on the stable toolchain
 	scripts/fuzz.sh 10
 
-nightly: test bench bench-pgbench regress-all ## what takes long; results go into docs/results.md
+nightly: test bench bench-pgbench regress-all lab lab-record lab-postgres lab-power ## what takes long; results go into docs/results.md
 	scripts/fuzz.sh 300
 
 clean:

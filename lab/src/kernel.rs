@@ -105,20 +105,31 @@ impl Upstream {
 /// The packages that hold the newest kernel of `series` ("6.12", or "newest").
 pub fn choose(apt: &Apt, series: &str) -> Result<Vec<Candidate>> {
     let all = apt.candidates("linux-image-")?;
-    let best = newest(&all, series)
-        .with_context(|| format!("no Linux {series} in the suites that the lab knows"))?;
-    // newer packages are split, and the image's own package is empty
-    let tail = best.package.trim_start_matches("linux-image-");
-    let mut parts = vec![best.clone()];
-    for kind in ["linux-binary-", "linux-modules-"] {
-        let name = format!("{kind}{tail}");
-        let found = apt.candidates(&name).unwrap_or_default();
-        parts.extend(found.into_iter().filter(|c| c.package == name && c.version == best.version));
-    }
-    Ok(parts)
+    let mut parts = apt.candidates("linux-binary-")?;
+    parts.extend(apt.candidates("linux-modules-")?);
+    of_series(&all, series)
+        .into_iter()
+        .find_map(|image| complete(image, &parts))
+        .with_context(|| format!("no Linux {series} in the suites that the lab knows"))
 }
 
-fn newest<'a>(all: &'a [Candidate], series: &str) -> Option<&'a Candidate> {
+/// `image` with its other parts; nothing if one is missing, as an archive may have lost it.
+fn complete(image: &Candidate, parts: &[Candidate]) -> Option<Vec<Candidate>> {
+    let tail = image.package.trim_start_matches("linux-image-");
+    let part = |kind: &str| {
+        let name = format!("linux-{kind}-{tail}");
+        parts.iter().find(|c| c.package == name && c.version == image.version).cloned()
+    };
+    // newer packages are split, and the image's own package is empty
+    match (part("binary"), part("modules")) {
+        (None, None) => Some(vec![image.clone()]),
+        (Some(binary), Some(modules)) => Some(vec![image.clone(), binary, modules]),
+        _ => None,
+    }
+}
+
+/// The stock kernels of a series, the newest first.
+fn of_series<'a>(all: &'a [Candidate], series: &str) -> Vec<&'a Candidate> {
     let stock = |name: &str| {
         name.strip_prefix("linux-image-").and_then(|rest| rest.strip_suffix("-amd64")).is_some_and(
             |v| {
@@ -129,13 +140,15 @@ fn newest<'a>(all: &'a [Candidate], series: &str) -> Option<&'a Candidate> {
             },
         )
     };
-    all.iter()
+    let mut found: Vec<(Upstream, &Candidate)> = all
+        .iter()
         .filter(|c| stock(&c.package))
         .filter_map(|c| Some((Upstream::parse(&c.version)?, c)))
         .filter(|(v, _)| series == "newest" || format!("{}.{}", v.0, v.1) == series)
-        // of one upstream version, the package of the suite that came later
-        .max_by(|(a, x), (b, y)| a.cmp(b).then_with(|| later(&x.version, &y.version)))
-        .map(|(_, candidate)| candidate)
+        .collect();
+    // of one upstream version, the package of the suite that came later
+    found.sort_by(|(a, x), (b, y)| b.cmp(a).then_with(|| later(&y.version, &x.version)));
+    found.into_iter().map(|(_, candidate)| candidate).collect()
 }
 
 fn later(a: &str, b: &str) -> Ordering {
@@ -305,11 +318,21 @@ mod tests {
             candidate("linux-image-7.3.0-rc7-amd64", "7.3~rc7-1~exp1"),
             candidate("linux-image-amd64", "7.2.12-1"),
         ];
-        let name = |series| newest(&all, series).map(|c| c.package.as_str());
+        let name = |series| of_series(&all, series).first().map(|c| c.package.as_str());
         assert_eq!(name("6.12"), Some("linux-image-6.12.117+deb12-amd64"));
         assert_eq!(name("6.1"), Some("linux-image-6.1.0-57-amd64"));
         assert_eq!(name("newest"), Some("linux-image-7.2.12+deb14-amd64"));
         assert_eq!(name("5.10"), None);
+        assert_eq!(of_series(&all, "newest").len(), 5);
+    }
+
+    #[test]
+    fn a_kernel_without_all_its_parts_is_passed_over() {
+        let image = candidate("linux-image-7.1.13+deb13-amd64", "7.1.13-1");
+        let part = |kind: &str| candidate(&format!("linux-{kind}-7.1.13+deb13-amd64"), "7.1.13-1");
+        assert_eq!(complete(&image, &[]).map(|p| p.len()), Some(1));
+        assert_eq!(complete(&image, &[part("binary")]), None);
+        assert_eq!(complete(&image, &[part("modules"), part("binary")]).map(|p| p.len()), Some(3));
     }
 
     #[test]
