@@ -405,6 +405,12 @@ pub struct TrialArgs {
     /// Keep the cluster, stopped
     #[arg(long)]
     pub keep: bool,
+    /// Record the block writes of all rounds into this folder, a trace each (docs/record.md)
+    #[arg(long, value_name = "DIR", conflicts_with = "read")]
+    pub record: Option<PathBuf>,
+    /// The same where this machine can record; else go on without, and say so
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["record", "read"])]
+    pub try_record: Option<PathBuf>,
     /// Go on with the trial in this folder, as it was planned
     #[arg(
         long,

@@ -275,7 +275,7 @@ pub fn summarize(trace: &Trace, progress: &mut dyn FnMut(u64) -> bool) -> Result
         classes: rows(groups.classes),
         relations: rows(groups.relations),
         hints: rows(groups.hints),
-        class_hints: groups.volumes.finish(trace),
+        class_hints: groups.volumes.finish(trace, |file| file.class),
         processes: rows(processes),
         devices: rows(groups.devices),
     })

@@ -10,6 +10,7 @@ use shelflife_lifetime::Lifetime;
 use crate::class::FileClass;
 use crate::error::Error;
 use crate::event::{Batch, FileId, Op};
+use crate::files::FileEntry;
 use crate::trace::Trace;
 
 /// Writes of one class with one hint.
@@ -41,10 +42,14 @@ impl Volumes {
     }
 
     /// The most bytes first.
-    pub(crate) fn finish(self, trace: &Trace) -> Vec<Volume> {
+    pub(crate) fn finish(
+        self,
+        trace: &Trace,
+        class_of: impl Fn(&FileEntry) -> FileClass,
+    ) -> Vec<Volume> {
         let mut sums = BTreeMap::<(FileClass, Lifetime), (u64, u64)>::new();
         for ((file, hint), (writes, bytes)) in self.sums {
-            let class = trace.files().get(file).map_or(FileClass::Unknown, |entry| entry.class);
+            let class = trace.files().get(file).map_or(FileClass::Unknown, &class_of);
             let sum = sums.entry((class, hint)).or_default();
             sum.0 += writes;
             sum.1 = sum.1.saturating_add(bytes);
@@ -58,12 +63,16 @@ impl Volumes {
     }
 }
 
-/// How much of which class was written with which hint, the most first.
+/// How much of which class was written with which hint, the most first. `class_of` may judge a file
+/// otherwise than its class says, for instance by its path.
 ///
 /// # Errors
 ///
 /// The trace cannot be read.
-pub fn volumes(trace: &Trace) -> Result<Vec<Volume>, Error> {
+pub fn volumes(
+    trace: &Trace,
+    class_of: impl Fn(&FileEntry) -> FileClass,
+) -> Result<Vec<Volume>, Error> {
     let mut volumes = Volumes::default();
     let (mut events, mut batch) = (trace.events(), Batch::default());
     while events.read(&mut batch)? {
@@ -71,7 +80,7 @@ pub fn volumes(trace: &Trace) -> Result<Vec<Volume>, Error> {
             volumes.add(event.file, event.hint, event.length);
         }
     }
-    Ok(volumes.finish(trace))
+    Ok(volumes.finish(trace, class_of))
 }
 
 #[cfg(test)]
@@ -80,7 +89,6 @@ mod tests {
 
     use super::*;
     use crate::event::Event;
-    use crate::files::FileEntry;
     use crate::meta::{Device, Meta};
     use crate::summary::summarize;
     use crate::writer::TraceWriter;
@@ -105,7 +113,7 @@ mod tests {
         }
         writer.finish().unwrap();
         let trace = Trace::open(&place).unwrap();
-        let found = volumes(&trace).unwrap();
+        let found = volumes(&trace, |file| file.class).unwrap();
         let line = |class: &str, hint: &str, writes, bytes| Volume {
             class: class.to_owned(),
             hint: hint.to_owned(),
@@ -118,6 +126,8 @@ mod tests {
             line("unknown", "long", 1, 100),
         ];
         assert_eq!(found, wanted);
+        let own = volumes(&trace, |_| FileClass::Unknown).unwrap();
+        assert_eq!(own.len(), 3, "one line a hint: {own:?}");
         assert_eq!(summarize(&trace, &mut |_| true).unwrap().class_hints, wanted);
     }
 }

@@ -26,6 +26,15 @@ pub enum Error {
     /// A sweep.
     #[error(transparent)]
     Sweep(#[from] shelflife_sweep::Error),
+    /// The recorder.
+    #[error("the rounds cannot be recorded")]
+    Record(#[from] shelflife_record::Error),
+    /// Names of relations for the recorder.
+    #[error("the rounds cannot be recorded")]
+    Names(#[from] shelflife_record::pg::PgError),
+    /// A round's trace.
+    #[error("a round's trace cannot be read")]
+    Trace(#[from] shelflife_trace::Error),
     /// A plan, or rounds that are none.
     #[error(transparent)]
     Stats(#[from] StatsError),

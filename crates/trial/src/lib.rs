@@ -16,7 +16,7 @@
 //! | [`scenario`] | loads that are known to write much of one class |
 //! | [`filesystem`] | a file system of the trial's own |
 //! | [`estimate`] | what it will write |
-//! | `server`, `round`, `trial` | doing it |
+//! | `server`, `round`, `recording`, `trial` | doing it |
 //! | [`machine`], [`probe`], `settling` | what the machine did meanwhile |
 //! | [`record`], [`outcome`] | the results on disk, and what they say |
 //! | [`idea`] | what the original idea aimed at, in each server version |
@@ -36,6 +36,7 @@ pub mod observer;
 pub mod outcome;
 pub mod probe;
 pub mod record;
+mod recording;
 mod round;
 pub mod scenario;
 mod server;
@@ -49,6 +50,7 @@ pub use estimate::Estimate;
 pub use observer::{Observer, Phase, Progress};
 pub use outcome::{ArmFigures, Outcome};
 pub use record::Results;
+pub use recording::Recording;
 pub use scenario::Scenario;
 pub use spec::{Preset, Primary, Spec, Wishes};
 pub use trial::{Options, Place, resume, run};

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde::Serialize;
+use shelflife_trace::Volume;
 
 use crate::error::Result;
 use crate::record::{Event, Header, Measured, Record, Results, Round, What};
@@ -16,6 +17,9 @@ use crate::stats::{self, Analysis, Comparison, Data, Metric, Reported, Verdict, 
 /// What users report for the original idea on the mailing list: the reason for `reported` in the
 /// analysis. Both in percent.
 const REPORTED: Reported = Reported { low_percent: 5.0, high_percent: 8.0 };
+
+/// A lower share of bytes with their file than this is worth a note.
+const WELL_ATTRIBUTED: f64 = 0.999;
 
 /// More of the processor's time stolen than this is worth a note.
 const MUCH_STEAL: f64 = 0.01;
@@ -70,6 +74,11 @@ pub struct ArmFigures {
     pub checkpoints: Option<f64>,
     /// Size of the database at the end of a round, in bytes.
     pub database_bytes: Option<f64>,
+    /// Transactions of all rounds together.
+    pub transactions: u64,
+    /// What was written to the devices in all rounds together, by class of file and hint, the most
+    /// first; empty if that was not recorded.
+    pub blocks: Vec<Volume>,
 }
 
 /// Reads results and says what they say.
@@ -244,7 +253,29 @@ fn figures(header: &Header, kept: &BTreeMap<u32, &Round>, arm: usize) -> ArmFigu
         dead_rows: over(&|m| Some(m.after.dead_rows as f64)),
         checkpoints: over(&|m| m.checkpoints.map(|c| c as f64)),
         database_bytes: over(&|m| Some(m.after.database_bytes as f64)),
+        transactions: rounds.iter().map(|m| m.pgbench.transactions).sum(),
+        blocks: blocks(&rounds),
     }
+}
+
+/// Sums over rounds, the most bytes first.
+fn blocks(rounds: &[&Measured]) -> Vec<Volume> {
+    let mut sums: BTreeMap<(&str, &str), (u64, u64)> = BTreeMap::new();
+    for volume in rounds.iter().filter_map(|m| m.recorded.as_ref()).flat_map(|r| &r.blocks) {
+        let sum = sums.entry((&volume.class, &volume.hint)).or_default();
+        *sum = (sum.0 + volume.writes, sum.1 + volume.bytes);
+    }
+    let mut blocks: Vec<Volume> = sums
+        .into_iter()
+        .map(|((class, hint), (writes, bytes))| Volume {
+            class: class.to_owned(),
+            hint: hint.to_owned(),
+            writes,
+            bytes,
+        })
+        .collect();
+    blocks.sort_by_key(|volume| std::cmp::Reverse(volume.bytes));
+    blocks
 }
 
 fn notes_of(
@@ -280,6 +311,18 @@ fn notes_of(
         ));
     }
     notes.extend(uneven_checkpoints(kept));
+    let recorded = || measured().filter_map(|m| m.recorded.as_ref());
+    let lost: u64 = recorded().map(|recorded| recorded.lost).sum();
+    if lost > 0 {
+        notes.push(format!("the recorder lost {lost} writes: bytes by class are too low"));
+    }
+    let least = recorded().filter_map(|recorded| recorded.attributed).fold(1.0, f64::min);
+    if least < WELL_ATTRIBUTED {
+        notes.push(format!(
+            "in a round only {:.1} % of the bytes written belong to a file that is known",
+            least * 100.0
+        ));
+    }
     if measured().count() > 0 && measured().all(|m| m.load.temp_bytes == Some(0)) {
         notes.push(
             "no temporary file was written: a rule for them had nothing to do in this load"

@@ -14,7 +14,8 @@ use shelflife_postgres::{Cancel, Counters, Gauges, Session};
 use crate::error::{Error, Result};
 use crate::machine::{Snapshot, free_space};
 use crate::observer::Phase;
-use crate::record::{Hints, Measured, Opened};
+use crate::record::{Hints, Measured, Opened, Recorded};
+use crate::recording::Traces;
 use crate::server::{Server, check_hints};
 use crate::spec::{Primary, Spec};
 use crate::stats::Slot;
@@ -32,6 +33,8 @@ pub(crate) struct Rounds<'a> {
     /// Where pgbench logs its transactions: another file system than the server's, if possible.
     pub(crate) logs: PathBuf,
     pub(crate) scripts: Vec<Script>,
+    /// Where the rounds are recorded, if they are.
+    pub(crate) traces: Option<&'a Traces>,
     pub(crate) cancel: &'a Cancel,
 }
 
@@ -78,6 +81,10 @@ impl Rounds<'_> {
         }
         session.await_gone(pgbench::APPLICATION, GONE_LIMIT)?;
 
+        let recording = match self.traces {
+            Some(traces) => Some(traces.start(server, slot, arm)?),
+            None => None,
+        };
         let before = session.gauges()?;
         let opened = server.opened()?;
         let counters = session.counters()?;
@@ -92,12 +99,17 @@ impl Rounds<'_> {
         let opened = newly_opened(&opened, server.opened()?);
 
         let after = self.end(server, &mut session, steps)?;
+        let recorded = match recording {
+            Some(recording) => Some(recording.stop()?),
+            None => None,
+        };
         let whole = session.counters()?.since(&counters);
         let outcome = match outcome? {
             Ok(outcome) => outcome,
             Err(failed) => return Ok(Ended::Failed(failed)),
         };
-        let figures = Figures { outcome, during, whole, before, after, hints, opened, machine };
+        let figures =
+            Figures { outcome, during, whole, before, after, hints, opened, machine, recorded };
         Ok(figures.measured(self.spec))
     }
 
@@ -208,6 +220,7 @@ struct Figures {
     hints: Hints,
     opened: Vec<Opened>,
     machine: crate::machine::Strain,
+    recorded: Option<Recorded>,
 }
 
 impl Figures {
@@ -239,6 +252,7 @@ impl Figures {
             hints: self.hints,
             opened: self.opened,
             machine: self.machine,
+            recorded: self.recorded,
         }))
     }
 }

@@ -1,5 +1,6 @@
 //! `trial`: policies compared on a real server.
 
+use std::cmp::Reverse;
 use std::io::{BufRead, IsTerminal, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -15,11 +16,12 @@ use shelflife_postgres::{Cancel, Dsn};
 use shelflife_report::{Table, bytes, count, duration, figure, percent, plain};
 use shelflife_run::Hook;
 use shelflife_trial::filesystem::{Kind, Wanted};
+use shelflife_trace::Volume;
 use shelflife_trial::machine::Mount;
 use shelflife_trial::record::{Header, Round};
 use shelflife_trial::{
     ArmFigures, Error, Estimate, Observer, Options, Outcome, Phase, Place, Preset, Progress,
-    Results, Spec, Wishes, idea, resume,
+    Recording, Results, Spec, Wishes, idea, resume,
 };
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
@@ -44,6 +46,7 @@ pub fn run(args: &TrialArgs) -> Result<Done, Failure> {
         place: place(args)?,
         bindir: args.pg_bindir.clone(),
         keep: args.keep,
+        record: recording(args),
         cancel: Cancel::new(Arc::clone(&stop)),
     };
     let mut watcher = Watcher::new(args, stop);
@@ -65,6 +68,15 @@ pub fn run(args: &TrialArgs) -> Result<Done, Failure> {
     }
 }
 
+fn recording(args: &TrialArgs) -> Option<Recording> {
+    let (dir, optional) = match (&args.record, &args.try_record) {
+        (Some(dir), _) => (dir, false),
+        (None, Some(dir)) => (dir, true),
+        (None, None) => return None,
+    };
+    Some(Recording { dir: dir.clone(), optional })
+}
+
 /// What there is after an early end.
 fn after(options: &Options, failure: Failure) -> Failure {
     let Ok(results) = Results::read(&options.dir) else { return failure };
@@ -82,6 +94,7 @@ fn failure(error: Error) -> Failure {
     let code = match &error {
         error if error.is_interrupted() => INTERRUPTED,
         Error::RoundsFail { .. } => NO,
+        Error::Record(error) if error.is_denied() => NOT_HERE,
         Error::HintsRefused { .. }
         | Error::NotUnderHook { .. }
         | Error::Postgres(
@@ -165,6 +178,9 @@ fn shown(args: &TrialArgs, results: &Results, outcome: &Outcome) -> Result<Done,
         }));
     }
     let mut text = format!("{}\n\n{}\n", plain(&outcome.answer), table(outcome));
+    if let Some(table) = written(outcome) {
+        text += &format!("\nwritten to the devices for a transaction, and with which hint\n{table}\n");
+    }
     if !outcome.notes.is_empty() {
         text.push('\n');
         for note in &outcome.notes {
@@ -219,6 +235,54 @@ fn table(outcome: &Outcome) -> Table {
         table.row(row);
     }
     table
+}
+
+/// A class with a smaller share of the bytes has no line of its own.
+const SMALL_CLASS: f64 = 0.001;
+
+/// Bytes by class and arm, and the hint that they had; `None` if they were not recorded. What is not
+/// the server's is left out.
+fn written(outcome: &Outcome) -> Option<Table> {
+    let mut classes: Vec<(&str, u64)> = Vec::new();
+    let server = |volume: &&Volume| volume.class != "outside";
+    for volume in outcome.arms.iter().flat_map(|arm| &arm.blocks).filter(server) {
+        match classes.iter_mut().find(|(class, _)| *class == volume.class) {
+            Some((_, bytes)) => *bytes += volume.bytes,
+            None => classes.push((&volume.class, volume.bytes)),
+        }
+    }
+    if classes.is_empty() {
+        return None;
+    }
+    classes.sort_by_key(|(_, bytes)| Reverse(*bytes));
+    let heads = ["class"].into_iter().chain(outcome.arms.iter().map(|arm| arm.label.as_str()));
+    let mut table = Table::new(heads).right(1..=outcome.arms.len());
+    let sum: u64 = classes.iter().map(|(_, bytes)| bytes).sum();
+    classes.retain(|(_, bytes)| *bytes as f64 >= sum as f64 * SMALL_CLASS);
+    let all = |arm| each(arm, |volume| server(&volume), false);
+    for (class, _) in classes {
+        let of_arm = |arm: &ArmFigures| each(arm, |volume| volume.class == class, true);
+        table.row([class.to_owned()].into_iter().chain(outcome.arms.iter().map(of_arm)));
+    }
+    table.row(["all".to_owned()].into_iter().chain(outcome.arms.iter().map(all)));
+    Some(table)
+}
+
+/// Bytes for a transaction of an arm, and the hint that most of them had, with its share if it is
+/// not that of nearly all.
+fn each(arm: &ArmFigures, is_one: impl Fn(&Volume) -> bool, with_hint: bool) -> String {
+    let volumes: Vec<&Volume> = arm.blocks.iter().filter(|volume| is_one(volume)).collect();
+    let sum: u64 = volumes.iter().map(|volume| volume.bytes).sum();
+    let Some(most) = volumes.iter().max_by_key(|volume| volume.bytes).filter(|_| sum > 0) else {
+        return "-".to_owned();
+    };
+    let amount = bytes((sum as f64 / arm.transactions.max(1) as f64).round() as u64);
+    let share = most.bytes as f64 / sum as f64;
+    match (with_hint, share >= 0.995) {
+        (false, _) => amount,
+        (true, true) => format!("{amount} {}", most.hint),
+        (true, false) => format!("{amount} {} {:.0} %", most.hint, share * 100.0),
+    }
 }
 
 fn figures(arm: &ArmFigures) -> Vec<String> {

@@ -44,6 +44,7 @@ pub(crate) fn header(policies: &[&str], blocks: usize) -> Header {
             data_folder: "/x/data".into(),
             settings: Vec::new(),
         },
+        recorded: false,
     }
 }
 
@@ -73,6 +74,7 @@ pub(crate) fn round(header: &Header, position: u32, value: f64) -> Round {
             hints: Hints::default(),
             opened: Vec::new(),
             machine: Strain::default(),
+            recorded: None,
         })),
         failed: None,
     }

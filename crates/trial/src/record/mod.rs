@@ -13,6 +13,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use serde::{Deserialize, Serialize};
 use shelflife_postgres::pgbench::Summary;
 use shelflife_postgres::{Counters, Gauges};
+use shelflife_trace::Volume;
 
 use crate::estimate::Estimate;
 use crate::machine::{Machine, Strain};
@@ -66,6 +67,9 @@ pub struct Header {
     pub server: ServerFacts,
     /// What was expected to be written.
     pub estimate: Estimate,
+    /// Whether the block writes of all rounds are recorded; if not, those of none are.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub recorded: bool,
 }
 
 /// A server as it was when the trial began.
@@ -215,6 +219,31 @@ pub struct Measured {
     pub opened: Vec<Opened>,
     /// What the machine did during the load.
     pub machine: Strain,
+    /// What was written to the server's devices, if that is recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recorded: Option<Recorded>,
+}
+
+/// What was issued to the server's devices from the load's beginning until everything was on the
+/// storage.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Recorded {
+    /// The trace.
+    pub trace: PathBuf,
+    /// Writes, discards and write-zeroes in it.
+    pub events: u64,
+    /// Bytes of the writes.
+    pub written_bytes: u64,
+    /// Discards.
+    pub discards: u64,
+    /// Events that the recorder lost.
+    pub lost: u64,
+    /// The share of the bytes that is a file's, the journal's or metadata, 0 to 1.
+    pub attributed: Option<f64>,
+    /// Relation files of transactions that were never seen committed.
+    pub uncommitted_files: u64,
+    /// Writes and bytes by class of file and hint.
+    pub blocks: Vec<Volume>,
 }
 
 /// Latencies in µs.

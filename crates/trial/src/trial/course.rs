@@ -19,6 +19,7 @@ use crate::machine::free_space;
 use crate::observer::{Observer, Phase, Progress};
 use crate::probe::Probe;
 use crate::record::{self, ProbeAt, Record, Round, What, Writer};
+use crate::recording::Traces;
 use crate::round::{Ended, Rounds};
 use crate::server::{Server, same_file_system};
 use crate::settling::Settling;
@@ -39,6 +40,7 @@ pub(super) struct Trial<'a> {
     dir: PathBuf,
     pub(super) server: Server,
     pub(super) observer: &'a mut dyn Observer,
+    pub(super) traces: Option<Traces>,
     settling: Settling,
     /// Time of all rounds so far, and how many.
     taken: (Duration, u32),
@@ -70,9 +72,31 @@ impl<'a> Trial<'a> {
             dir: dir.path.clone(),
             server,
             observer,
+            traces: None,
             settling: Settling::default(),
             taken: (Duration::ZERO, 0),
         })
+    }
+
+    /// Makes ready to record, if that is wanted; what should be said of it. A trial that resumes does in this
+    /// as it did `before`; a new one goes on without where recording is optional and not possible.
+    pub(super) fn prepare_recording(&mut self, before: Option<bool>) -> Result<Vec<String>> {
+        let Some(recording) = self.options.record.as_ref().filter(|_| before != Some(false)) else {
+            return Ok(Vec::new());
+        };
+        match Traces::prepare(&recording.dir, &self.server, before.is_some()) {
+            Ok(traces) => {
+                let warning = traces.warning();
+                self.traces = Some(traces);
+                Ok(warning.into_iter().collect())
+            }
+            Err(Error::Record(error))
+                if recording.optional && before.is_none() && error.is_denied() =>
+            {
+                Ok(vec![format!("the rounds are not recorded: {error}")])
+            }
+            Err(error) => Err(error),
+        }
     }
 
     pub(super) fn warn(&mut self, writer: &mut Writer, text: String) -> Result<()> {
@@ -142,7 +166,7 @@ impl<'a> Trial<'a> {
             return Ok(());
         };
         self.server.switch(arm, table, &self.options.cancel)?;
-        let rounds = self.shared(&self.tables);
+        let rounds = self.shared(&self.tables, None);
         let (total, left) = (self.spec.rounds(), self.planned(block));
         let mut gauges = shelflife_postgres::Gauges::default();
         let mut number = 0;
@@ -174,7 +198,7 @@ impl<'a> Trial<'a> {
         writer.event(What::Filled { bytes, share: fill })
     }
 
-    fn shared<'t>(&self, tables: &'t [Table]) -> Rounds<'t>
+    fn shared<'t>(&self, tables: &'t [Table], traces: Option<&'t Traces>) -> Rounds<'t>
     where
         'a: 't,
     {
@@ -184,6 +208,7 @@ impl<'a> Trial<'a> {
             tables,
             logs: log_folder(&self.dir, self.spec),
             scripts,
+            traces,
             cancel: &self.options.cancel,
         }
     }
@@ -191,8 +216,8 @@ impl<'a> Trial<'a> {
     /// All rounds from `block` on.
     pub(super) fn rounds(&mut self, writer: &mut Writer, block: usize) -> Result<()> {
         let plan = Plan::new(self.spec.arms.len(), self.spec.blocks, self.spec.seed)?;
-        let tables = std::mem::take(&mut self.tables);
-        let rounds = self.shared(&tables);
+        let (tables, traces) = (std::mem::take(&mut self.tables), self.traces.take());
+        let rounds = self.shared(&tables, traces.as_ref());
         let mut failures = 0;
         let mut probed = None;
         for slot in plan.slots().filter(|slot| slot.block >= block) {

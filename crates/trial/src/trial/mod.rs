@@ -21,6 +21,7 @@ use crate::observer::{Observer, Phase, Progress};
 use crate::outcome::{self, Outcome};
 use crate::probe::Probe;
 use crate::record::{self, FORMAT, Header, Record, Results, ServerFacts, VERSION, What, Writer};
+use crate::recording::Recording;
 use crate::server::{Own, Running, Server, own};
 use crate::spec::Spec;
 use crate::stats::Plan;
@@ -63,6 +64,8 @@ pub struct Options {
     pub bindir: Option<PathBuf>,
     /// Whether the own cluster stays, stopped.
     pub keep: bool,
+    /// Whether the rounds' block writes are recorded.
+    pub record: Option<Recording>,
     /// Ends the trial early.
     pub cancel: Cancel,
 }
@@ -116,10 +119,15 @@ pub fn run(spec: &Spec, options: &Options, observer: &mut dyn Observer) -> Resul
     let machine = Machine::read(Path::new("/proc"), server.data().path()).unwrap_or(machine);
     let mut trial = Trial::new(spec, options, &dir, server, observer)?;
     trial.server.check_hook()?;
+    let remarks = trial.prepare_recording(None)?;
     let facts = trial.server.facts(cancel)?;
-    let header = header(spec, machine, facts, estimate);
+    let mut header = header(spec, machine, facts, estimate);
+    header.recorded = trial.traces.is_some();
     trial.observer.begins(&header);
     let mut writer = Writer::create(&dir.results(), header)?;
+    for text in remarks {
+        trial.warn(&mut writer, text)?;
+    }
     let done = trial.begin(&mut writer, 0);
     trial.finish(writer, done)?;
     dir.keep();
@@ -146,6 +154,12 @@ pub fn resume(options: &Options, observer: &mut dyn Observer) -> Result<Outcome>
         let which = |own| if own { "its own cluster" } else { "a running server" };
         return Err(Error::Changed { was: which(was.own).into(), now: which(own).into() });
     }
+    let recorded = results.header.recorded;
+    let wanted = options.record.as_ref().is_some_and(|record| recorded || !record.optional);
+    if recorded != wanted {
+        let which = |recorded| if recorded { "recorded rounds" } else { "rounds not recorded" };
+        return Err(Error::Changed { was: which(recorded).into(), now: which(wanted).into() });
+    }
     let cancel = &options.cancel;
     let (server, rebuilt) = match &options.place {
         Place::Running { .. } => (open_running(options, programs, true)?, true),
@@ -156,11 +170,15 @@ pub fn resume(options: &Options, observer: &mut dyn Observer) -> Result<Outcome>
     };
     let mut trial = Trial::new(spec, options, &dir, server, observer)?;
     trial.server.check_hook()?;
+    let remarks = trial.prepare_recording(Some(recorded))?;
     let now = trial.server.facts(cancel)?;
     same_version(was, now.major)?;
     trial.observer.begins(&results.header);
     if now.version != was.version || now.settings != was.settings {
         trial.warn(&mut writer, changed(was, &now))?;
+    }
+    for text in remarks {
+        trial.warn(&mut writer, text)?;
     }
     let machine = Machine::read(Path::new("/proc"), trial.server.data().path())?;
     if machine != results.header.machine {
@@ -232,6 +250,7 @@ fn header(spec: &Spec, machine: Machine, server: ServerFacts, estimate: Estimate
         machine,
         server,
         estimate,
+        recorded: false,
     }
 }
 

@@ -3,7 +3,9 @@
 
 mod bad;
 mod course;
+mod recording;
 mod running;
+mod scenarios;
 
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
@@ -29,6 +31,11 @@ struct Bed {
 impl Bed {
     /// A place for the test `name`, or `None`, and a line, if it has to be skipped.
     fn new(name: &str) -> Option<Bed> {
+        Bed::within(name, std::env::temp_dir())
+    }
+
+    /// The same in a folder that is there already.
+    fn within(name: &str, folder: impl AsRef<Path>) -> Option<Bed> {
         if let Err(error) = Programs::find(&Search::new(None)) {
             return skip(name, &error.to_string());
         }
@@ -36,7 +43,7 @@ impl Bed {
         let folder = tempfile::Builder::new()
             .prefix("shelflife-trial-it-")
             .permissions(std::fs::Permissions::from_mode(0o755))
-            .tempdir()
+            .tempdir_in(folder)
             .unwrap();
         Some(Bed { folder, hook, stop: Arc::default() })
     }
@@ -52,6 +59,7 @@ impl Bed {
             place: Place::Own { hook: self.hook.clone(), user: None },
             bindir: None,
             keep: false,
+            record: None,
             cancel: Cancel::new(Arc::clone(&self.stop)),
         }
     }
