@@ -2,16 +2,20 @@
 
 CARGO ?= cargo
 TARGET := $(or $(CARGO_TARGET_DIR),target)
-# A C compiler and the server with its extensions and pgbench.
-PACKAGES := gcc g++ libc6-dev binutils xz-utils shellcheck postgresql postgresql-contrib clang llvm libelf-dev zlib1g-dev pkg-config e2fsprogs xfsprogs btrfs-progs f2fs-tools
+# A C compiler, what libbpf is built with, and the server with its extensions and pgbench.
+DEMO_PACKAGES := gcc g++ libc6-dev make pkg-config libelf-dev zlib1g-dev postgresql postgresql-contrib
+PACKAGES := $(DEMO_PACKAGES) binutils xz-utils shellcheck clang llvm e2fsprogs xfsprogs btrfs-progs f2fs-tools
 
-.PHONY: bench-record help packages hook build demo test check bench bench-hook bench-switch bench-simulator bench-doctor bench-trace bench-lifetimes python regress regress-all bench-pgbench lab lab-record lab-postgres lab-power lab-quick fuzz-smoke nightly clean
+.PHONY: bench-record-pgbench bench-record help packages demo-packages hook build demo test check bench bench-hook bench-switch bench-simulator bench-doctor bench-trace bench-lifetimes python regress regress-all bench-pgbench lab lab-record lab-postgres lab-power lab-quick fuzz-smoke nightly clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
 
 packages:
 	@scripts/packages.sh $(PACKAGES)
+
+demo-packages:
+	@scripts/packages.sh $(DEMO_PACKAGES)
 
 hook: ## the preloaded library, as it ships
 	$(CARGO) build --locked -q -p shelflife-preload --profile hook
@@ -30,8 +34,13 @@ test: packages python hook check ## everything but what takes long
 	$(CARGO) build --locked -q --workspace --bins
 	scripts/test.sh
 
-demo: packages build ## a quick trial of off, temp-vs-rest and wal-first on a real PostgreSQL
-	$(TARGET)/release/shelflife trial --preset quick --policies off,temp-vs-rest,wal-first --yes
+# Its block writes are recorded if that is allowed here, in memory, so that the traces are not among them.
+demo: demo-packages build ## a quick trial of off, temp-vs-rest and wal-first on a real PostgreSQL
+	@traces=$$(mktemp -d -p /dev/shm shelflife-demo-XXXXXX 2>/dev/null || mktemp -d) && \
+	$(TARGET)/release/shelflife trial --preset quick --policies off,temp-vs-rest,wal-first --yes \
+		--try-record $$traces; status=$$?; \
+	rmdir $$traces 2>/dev/null || echo "traces: $$traces (shelflife trace summary $$traces/round-001-*)"; \
+	exit $$status
 
 bench: bench-hook bench-switch bench-simulator bench-doctor bench-trace bench-lifetimes bench-record ## all benchmarks
 
@@ -43,6 +52,11 @@ bench-doctor: ## how long doctor takes with 200 block devices
 
 bench-record: packages ## small bios a second that are recorded without a loss, and what one costs
 	SECONDS=30 $(CARGO) bench --locked -q -p shelflife-record --features bpf --bench speed
+
+# Many short rounds, as what disturbs a shared machine drifts; SHELFLIFE_BENCH_BLOCKS and
+# SHELFLIFE_BENCH_SECONDS make it shorter. About 40 minutes.
+bench-record-pgbench: packages ## what recording costs pgbench, in paired rounds on a RAM-backed loop device
+	$(CARGO) bench --locked -q -p shelflife --bench record_pgbench
 
 bench-trace: ## events per second of importers, writer and reader
 	$(CARGO) bench --locked -q -p shelflife-trace --bench speed
@@ -96,7 +110,7 @@ lab-quick: packages ## ten stacks on two stock kernels in QEMU
 fuzz-smoke: ## every fuzz target for 10 seconds, on the stable toolchain
 	scripts/fuzz.sh 10
 
-nightly: test bench bench-pgbench regress-all lab lab-record lab-postgres lab-power ## what takes long; results go into docs/results.md
+nightly: test bench bench-pgbench bench-record-pgbench regress-all lab lab-record lab-postgres lab-power ## what takes long; results go into docs/results.md
 	scripts/fuzz.sh 300
 
 clean:
