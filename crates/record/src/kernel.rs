@@ -64,6 +64,9 @@ pub(crate) fn run(
     let mut open =
         RecordSkelBuilder::default().open(&mut storage).map_err(refused("the object"))?;
     open.maps.events.set_max_entries(setup.ring_bytes).map_err(refused("the ring's size"))?;
+    if let Some(data) = open.maps.rodata_data.as_deref_mut() {
+        data.page_size = rustix::param::page_size() as u32;
+    }
     let addresses = set_addresses(&mut open)?;
     let skel = open.load().map_err(refused(ON_ISSUE))?;
     for (index, leaf) in setup.target.leaves.iter().enumerate() {

@@ -145,6 +145,8 @@ const volatile __u64 fn_btrfs_clone_write_end_io = 0;
 const volatile __u64 fn_blkdev_bio_end_io = 0;
 const volatile __u64 fn_blkdev_bio_end_io_async = 0;
 
+const volatile __u32 page_size = 4096;
+
 __u64 lost = 0;          /* events that found no room */
 __u64 flushes = 0;
 __u64 zone_appends = 0;  /* their place is known only when they are done */
@@ -153,17 +155,29 @@ __u64 waiting = 0;       /* entries of `retried` */
 
 struct issuing {
 	struct bio *bio;
+	struct bio *next;
 	__u64 ns;
-	/* of the bio before, which is mostly of the same file */
+	/* the inode of what is looked at; NULL if it is nobody's */
+	struct inode *found;
+	/* of the inode before, which is mostly the same one */
 	struct inode *inode;
 	struct file_key key;
 	__u32 sb_dev;
 	__u8 inode_whose;
 	__u8 op;
 	__u8 fua;
-	__u8 pad;
 	__u16 device;
-	__u16 pad2;
+	/* of this bio */
+	__u8 hint;
+	__u8 stream;
+	__u8 flags;
+	/* of this bio page by page: the run of one inode's pages, and what is ahead */
+	__u64 run_sector;
+	struct inode *run_inode;
+	struct bio_vec *vec;
+	__u32 run_bytes;
+	__u32 in_vec;
+	__u32 left;
 };
 
 static __always_inline bool is(void *function, __u64 address)
@@ -199,18 +213,11 @@ static __always_inline struct page *folio_head(struct page *page)
 	return value & 1 ? (struct page *)(value - 1) : page;
 }
 
-/* The inode whose writeback this page is in; NULL if it is not. */
-static __always_inline struct inode *of_page(struct bio *bio, bool any)
+/* The inode that a page belongs to; if not `any`, only while it is under writeback. */
+static __always_inline struct inode *of_page(struct page *page, bool any)
 {
-	__u32 at = BPF_CORE_READ(bio, bi_iter.bi_idx);
-	struct bio_vec *vec = BPF_CORE_READ(bio, bi_io_vec);
 	struct address_space *mapping;
-	struct page *page = 0;
 
-	if (!vec)
-		return 0;
-	vec = (void *)vec + (__u64)at * bpf_core_type_size(struct bio_vec);
-	page = BPF_CORE_READ(vec, bv_page);
 	if (!page)
 		return 0;
 	page = folio_head(page);
@@ -221,6 +228,14 @@ static __always_inline struct inode *of_page(struct bio *bio, bool any)
 	if (!mapping || (unsigned long)mapping & 3)
 		return 0;
 	return BPF_CORE_READ(mapping, host);
+}
+
+static __always_inline struct bio_vec *first_vec(struct bio *bio)
+{
+	__u32 at = BPF_CORE_READ(bio, bi_iter.bi_idx);
+	struct bio_vec *vec = BPF_CORE_READ(bio, bi_io_vec);
+
+	return vec ? (void *)vec + (__u64)at * bpf_core_type_size(struct bio_vec) : 0;
 }
 
 static __always_inline struct inode *of_btrfs(struct bio *bio)
@@ -238,7 +253,7 @@ static __always_inline struct inode *of_btrfs(struct bio *bio)
 }
 
 /* Of whom a bio with data is, and the inode if it is a file's. */
-static __always_inline struct inode *owner(struct bio *bio, bool meta, __u8 *whose)
+static __always_inline struct inode *lookup_owner(struct bio *bio, bool meta, __u8 *whose)
 {
 	struct bio *own = bio;
 	void *end = BPF_CORE_READ(own, bi_end_io);
@@ -308,7 +323,8 @@ static __always_inline struct inode *owner(struct bio *bio, bool meta, __u8 *who
 	}
 
 	/* single buffers of a block device are written without the flag */
-	inode = of_page(bio, buffer || meta);
+	struct bio_vec *vec = first_vec(bio);
+	inode = vec ? of_page(BPF_CORE_READ(vec, bv_page), buffer || meta) : 0;
 	if (inode)
 		return inode;
 	*whose = meta ? WHOSE_METADATA : WHOSE_UNKNOWN;
@@ -438,39 +454,39 @@ static __always_inline void name(struct inode *inode, struct issuing *c)
 		bpf_map_update_elem(&named, &c->key, &made_of, BPF_ANY);
 }
 
-static long one_bio(__u64 step, struct issuing *c)
+/*
+ * The functions that are not static are verified once and by themselves, however often they are
+ * called: otherwise a kernel takes seconds to load this.
+ */
+
+__noinline int owner(struct issuing *c, __u32 meta)
 {
-	struct bio *bio = c->bio;
-	struct inode *inode = 0;
-	struct issue *e;
 	__u8 whose = WHOSE_UNKNOWN;
-	__u32 opf, bytes;
-	bool meta;
 
-	(void)step;
-	if (!bio)
-		return 1;
-	c->bio = BPF_CORE_READ(bio, bi_next);
-	bytes = BPF_CORE_READ(bio, bi_iter.bi_size);
-	if (!bytes)
+	if (!c)
+		return WHOSE_UNKNOWN;
+	c->found = lookup_owner(c->bio, meta, &whose);
+	return whose;
+}
+
+/* Of whom the found inode's data are, its name being sent. */
+__noinline int settle(struct issuing *c)
+{
+	if (!c || !c->found)
+		return WHOSE_UNKNOWN;
+	if (c->found != c->inode)
+		identify(c->found, c);
+	if (c->inode_whose == WHOSE_FILE)
+		name(c->found, c);
+	return c->inode_whose;
+}
+
+__noinline int emit(struct issuing *c, __u64 sector, __u32 bytes, __u32 whose)
+{
+	struct issue *e;
+
+	if (!c)
 		return 0;
-	opf = BPF_CORE_READ(bio, bi_opf);
-	meta = opf >> bpf_core_enum_value(enum req_flag_bits, __REQ_META) & 1;
-	if (c->op == 0)
-		inode = owner(bio, meta, &whose);
-	if (inode) {
-		bool direct = whose == WHOSE_DIRECT;
-
-		if (inode != c->inode)
-			identify(inode, c);
-		whose = c->inode_whose;
-		if (whose == WHOSE_FILE) {
-			name(inode, c);
-			if (direct)
-				whose = WHOSE_DIRECT;
-		}
-	}
-
 	e = bpf_ringbuf_reserve(&events, sizeof(*e), 0);
 	if (!e) {
 		__sync_fetch_and_add(&lost, 1);
@@ -478,26 +494,133 @@ static long one_bio(__u64 step, struct issuing *c)
 	}
 	e->kind = KIND_ISSUE;
 	e->op = c->op;
-	e->stream = 0;
-	if (bpf_core_field_exists(bio->bi_write_hint))
-		e->hint = BPF_CORE_READ(bio, bi_write_hint);
-	else
-		e->hint = BPF_CORE_READ((struct bio___short *)bio, bi_write_hint);
-	if (bpf_core_field_exists(bio->bi_write_stream))
-		e->stream = BPF_CORE_READ(bio, bi_write_stream);
-	e->flags = (opf >> bpf_core_enum_value(enum req_flag_bits, __REQ_SYNC) & 1) | meta << 1 |
-		   c->fua << 2;
+	e->hint = c->hint;
+	e->stream = c->stream;
+	e->flags = c->flags;
 	e->whose = whose;
 	e->device = c->device;
 	e->bytes = bytes;
 	e->ns = c->ns;
-	e->sector = BPF_CORE_READ(bio, bi_iter.bi_sector);
-	e->dev = inode ? c->key.dev : 0;
-	e->ino = inode ? c->key.ino : 0;
-	e->gen = inode ? c->key.gen : 0;
-	e->sb_dev = inode ? c->sb_dev : 0;
+	e->sector = sector;
+	e->dev = c->found ? c->key.dev : 0;
+	e->ino = c->found ? c->key.ino : 0;
+	e->gen = c->found ? c->key.gen : 0;
+	e->sb_dev = c->found ? c->sb_dev : 0;
 	bpf_get_current_comm(e->comm, sizeof(e->comm));
 	bpf_ringbuf_submit(e, BPF_RB_NO_WAKEUP);
+	return 0;
+}
+
+__noinline int end_run(struct issuing *c)
+{
+	if (!c)
+		return 0;
+	c->found = c->run_inode;
+	if (c->run_bytes)
+		emit(c, c->run_sector, c->run_bytes, settle(c));
+	c->run_sector += c->run_bytes >> 9;
+	c->run_bytes = 0;
+	return 0;
+}
+
+static long one_page(__u64 step, struct issuing *c)
+{
+	struct bio_vec *vec = c->vec;
+	struct inode *inode;
+	struct page *page;
+	__u64 at;
+	__u32 length, room;
+
+	(void)step;
+	if (!c->left || !vec)
+		return 1;
+	length = BPF_CORE_READ(vec, bv_len);
+	at = (__u64)BPF_CORE_READ(vec, bv_offset) + c->in_vec;
+	page = BPF_CORE_READ(vec, bv_page);
+	page = (void *)page + at / page_size * bpf_core_type_size(struct page);
+	room = page_size - at % page_size;
+	length = length > c->in_vec ? length - c->in_vec : 0;
+	if (!length)
+		return 1;
+	if (length > room)
+		length = room;
+	if (length > c->left)
+		length = c->left;
+	inode = of_page(page, false);
+	if (inode != c->run_inode) {
+		end_run(c);
+		c->run_inode = inode;
+	}
+	c->run_bytes += length;
+	c->left -= length;
+	c->in_vec += length;
+	if (c->in_vec >= BPF_CORE_READ(vec, bv_len)) {
+		c->vec = (void *)vec + bpf_core_type_size(struct bio_vec);
+		c->in_vec = 0;
+	}
+	return 0;
+}
+
+/* Whether pages of several files may stand side by side in one bio. */
+static __always_inline bool is_mixed(struct inode *inode)
+{
+	return BPF_CORE_READ(inode, i_sb, s_magic) == F2FS_SUPER_MAGIC;
+}
+
+static long one_bio(__u64 step, struct issuing *c)
+{
+	struct bio *bio = c->next;
+	__u32 whose = WHOSE_UNKNOWN;
+	__u32 opf, bytes;
+	__u64 sector;
+	bool meta;
+
+	(void)step;
+	if (!bio)
+		return 1;
+	c->bio = bio;
+	c->next = BPF_CORE_READ(bio, bi_next);
+	bytes = BPF_CORE_READ(bio, bi_iter.bi_size);
+	if (!bytes)
+		return 0;
+	sector = BPF_CORE_READ(bio, bi_iter.bi_sector);
+	opf = BPF_CORE_READ(bio, bi_opf);
+	meta = opf >> bpf_core_enum_value(enum req_flag_bits, __REQ_META) & 1;
+	c->flags = (opf >> bpf_core_enum_value(enum req_flag_bits, __REQ_SYNC) & 1) | meta << 1 |
+		   c->fua << 2;
+	if (bpf_core_field_exists(bio->bi_write_hint))
+		c->hint = BPF_CORE_READ(bio, bi_write_hint);
+	else
+		c->hint = BPF_CORE_READ((struct bio___short *)bio, bi_write_hint);
+	c->stream = 0;
+	if (bpf_core_field_exists(bio->bi_write_stream))
+		c->stream = BPF_CORE_READ(bio, bi_write_stream);
+	c->found = 0;
+	if (c->op == 0)
+		whose = owner(c, meta);
+	if (c->found && whose == WHOSE_FILE && is_mixed(c->found)) {
+		c->vec = first_vec(bio);
+		c->in_vec = BPF_CORE_READ(bio, bi_iter.bi_bvec_done);
+		c->left = bytes;
+		c->run_inode = c->found;
+		c->run_sector = sector;
+		c->run_bytes = 0;
+		bpf_loop(MAX_BIOS, one_page, c, 0);
+		/* what the walk did not reach is not left out */
+		if (c->left) {
+			end_run(c);
+			c->run_inode = 0;
+			c->run_bytes = c->left;
+		}
+		end_run(c);
+		return 0;
+	}
+	if (c->found) {
+		__u32 settled = settle(c);
+
+		whose = settled == WHOSE_FILE ? whose : settled;
+	}
+	emit(c, sector, bytes, whose);
 	return 0;
 }
 
@@ -572,7 +695,7 @@ int BPF_PROG(on_issue, struct request *rq)
 		__sync_fetch_and_add(&retries, 1);
 		return 0;
 	}
-	c.bio = rq->bio;
+	c.next = rq->bio;
 	c.device = device->index;
 	c.fua = rq->cmd_flags >> bpf_core_enum_value(enum req_flag_bits, __REQ_FUA) & 1;
 	c.ns = bpf_ktime_get_ns();

@@ -266,21 +266,21 @@ fn root_bpf_a_buffer_that_is_a_page_of_another_file_names_nobody() {
     let other = File::open(&other).unwrap();
     other.sync_all().unwrap();
     let mapped = Mapped::shared(&other, 1 << 20);
-    let direct = |path: &Path| {
+    let direct = |path: &Path, create| {
         let mut options = OpenOptions::new();
-        options.write(true).create(!path.starts_with("/dev")).custom_flags(libc::O_DIRECT);
+        options.write(true).create(create).custom_flags(libc::O_DIRECT);
         options.open(path).unwrap()
     };
     // to a file: its own name
     let path = disk.file("direct");
     let (whole, _) = recorded(&disk, |_| {
-        direct(&path).write_all_at(mapped.bytes(), 0).unwrap();
+        direct(&path, true).write_all_at(mapped.bytes(), 0).unwrap();
     });
     assert_eq!(bytes(&whole, &path), 1 << 20);
     assert_eq!(bytes(&whole, &disk.file("other")), 0);
     // to a device: none
     let watch = Watch::start(&Target::of_device(raw.device.as_ref()).unwrap()).unwrap();
-    let device = direct(raw.device.as_ref());
+    let device = direct(raw.device.as_ref(), false);
     for at in 0..4 {
         device.write_all_at(&mapped.bytes()[..4096], at * 4096).unwrap();
     }
