@@ -201,7 +201,8 @@ up() {
 		type=ext4
 		try mkfs.ext4 -q -F -E lazy_itable_init=0,lazy_journal_init=0 -J size=8 "$device" || return 1
 		;;
-	xfs) try mkfs.xfs -q -f "$device" || return 1 ;;
+	# of the oldest kernel: a newer format can't be mounted there
+	xfs) try mkfs.xfs -q -f -c options=/etc/xfs-format "$device" || return 1 ;;
 	xfs-zoned)
 		type=xfs
 		# not every kernel has it

@@ -7,7 +7,7 @@ while read -r name medium layer filesystem options work; do
 	if up "$medium" "$layer" "$filesystem" "$options"; then
 		[ "$work" = ask ] || judge "$medium"
 		say doctor shelflife doctor --json "$target"
-		say prove shelflife prove --json "$target"
+		[ ! -e /lab/proves ] || [ -b "$target" ] || say prove shelflife prove --json "$target"
 	else
 		echo "${skip:-failed} $why" >&3
 	fi

@@ -81,6 +81,8 @@ pub fn begin(to: &Path, lab: &Lab, kernel: &Kernel, task: &str) -> Result<Initra
     archive.file(Path::new("lab/modules"), 0o644, MODULES.as_bytes())?;
     archive.file(Path::new("etc/passwd"), 0o644, PASSWD.as_bytes())?;
     archive.copy(Path::new("etc/mke2fs.conf"), &tools.folder().join("etc/mke2fs.conf"))?;
+    let format = tools.folder().join("usr/share/xfsprogs/mkfs/lts_6.1.conf");
+    archive.copy(Path::new("etc/xfs-format"), &format)?;
     // the kernel calls this path
     archive.link(Path::new("sbin/modprobe"), "/bin/modprobe")?;
     let mut programs: Vec<(PathBuf, PathBuf)> = PROGRAMS

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::PathBuf;
+use std::process::Command;
 
 use anyhow::{Context, Result};
 
@@ -20,6 +21,8 @@ pub struct Lab {
     pub tools: Tools,
     /// The program under test, without debug information.
     pub program: PathBuf,
+    /// Whether it has the verb `prove`: then it must answer.
+    pub proves: bool,
     /// Its hook, if it is built.
     pub hook: PathBuf,
     refresh: bool,
@@ -34,9 +37,11 @@ impl Lab {
         let tools = Tools::open(&apt, &folder.join("tools"), server)?;
         let program = folder.join("shelflife");
         guest::stripped(&options.shelflife, &program)?;
+        let help = Command::new(&program).args(["prove", "--help"]).output();
+        let proves = help.is_ok_and(|help| help.status.success());
         let above = options.shelflife.parent().and_then(|p| p.parent());
         let hook = above.context("the program lies in no folder")?.join(guest::HOOK);
-        Ok(Lab { folder, apt, tools, program, hook, refresh: options.refresh })
+        Ok(Lab { folder, apt, tools, program, proves, hook, refresh: options.refresh })
     }
 
     /// The kernel of a series, with its packages; it stays the same until a refresh is asked for.

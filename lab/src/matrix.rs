@@ -51,7 +51,8 @@ pub fn cell(outcome: Option<&Outcome>) -> Cell {
             // prove writes files; a raw device has none
             let raw = stacks::by_name(&outcome.stack).is_some_and(|s| s.filesystem == "raw");
             let lines = outcome.lines();
-            Cell::Judged(MODES.map(|name| agree::mode(&lines, name, !raw)))
+            let prove = outcome.proves && !raw;
+            Cell::Judged(MODES.map(|name| agree::mode(&lines, name, prove)))
         }
     }
 }
@@ -226,6 +227,7 @@ mod tests {
             skipped: None,
             seen: Part { build: String::new(), lines: vec!["probe buffered not-set".into()] },
             said: Part::default(),
+            proves: false,
         };
         let results = BTreeMap::from([("scsi-ext4".to_owned(), outcome)]);
         let column = Column { release: "7.3.4-amd64".into(), packages: vec!["p".into()], results };

@@ -8,10 +8,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 
 use crate::apt::{Apt, Candidate};
-use crate::command::output;
+use crate::command::{output, run};
 
 /// QEMU with FDP (≥ 8), and what the guest's stacks are made with.
 const PACKAGES: [&str; 13] = [
@@ -116,9 +116,18 @@ impl Tools {
             wanted.retain(|c| c.package != NEWER.0);
             wanted.push(newest);
         }
-        for file in apt.fetch(&wanted)? {
-            crate::command::run(Command::new("dpkg-deb").arg("-x").arg(&file).arg(&self.folder))?;
-        }
+        let files = apt.fetch(&wanted)?;
+        let unpack = |files: &[PathBuf]| {
+            files.iter().try_for_each(|file| {
+                run(Command::new("dpkg-deb").arg("-x").arg(file).arg(&self.folder))
+            })
+        };
+        let (one, other) = files.split_at(files.len() / 2);
+        std::thread::scope(|scope| {
+            let first = scope.spawn(|| unpack(one));
+            unpack(other)?;
+            first.join().unwrap_or_else(|_| bail!("unpacking ended in a panic"))
+        })?;
         fs::write(mark, "")?;
         Ok(())
     }
