@@ -1,6 +1,7 @@
 //! The command line.
 
 mod doctor;
+mod learn;
 mod lifetimes;
 mod prove;
 mod record;
@@ -9,6 +10,7 @@ mod trace;
 mod watch;
 
 pub use doctor::DoctorArgs;
+pub use learn::LearnArgs;
 pub use lifetimes::LifetimesArgs;
 pub use prove::ProveArgs;
 pub use record::RecordArgs;
@@ -74,6 +76,8 @@ pub enum Verb {
     Lifetimes(LifetimesArgs),
     /// What write amplification drives would have under policies, for a trace or a workload
     Simulate(Box<SimulateArgs>),
+    /// The policy that suits a trace and drives, judged on what it has not seen
+    Learn(Box<LearnArgs>),
 }
 
 const RUN_HELP: &str = "\

@@ -35,6 +35,7 @@ fn main() -> ExitCode {
         Verb::Record(args) => verbs::record::run(&args),
         Verb::Import(args) => verbs::import::run(&args),
         Verb::Export(args) => verbs::export::run(&args),
+        Verb::Learn(args) => verbs::learn::run(&args),
         Verb::Lifetimes(args) => verbs::lifetimes::run(&args),
         Verb::Simulate(args) => verbs::simulate::run(&args),
         Verb::Trace(args) => verbs::trace::run(&args),

@@ -20,19 +20,37 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! `docs/lifetimes.md` says what a lifetime is, and what of it is exact.
+//! `docs/lifetimes.md` says what a lifetime is, and what of it is exact. [`learn()`] seeks the policy
+//! that suits a trace, and judges it on a part that it has not seen (`docs/learn.md`).
 //!
 //! Invariants of the crate: I/O only through a trace that the caller opened; memory follows the
 //! pages of the drive, not the length of the trace; the same trace gives the same answer.
 
 #![forbid(unsafe_code)]
 
+mod drives;
 mod error;
 mod histogram;
+mod judge;
+mod learn;
 mod lifetimes;
+mod mix;
+mod outcome;
+mod passes;
+mod recording;
+mod runner;
+mod search;
 mod survival;
+mod text;
+mod units;
 
+pub use drives::{Firmware, Size};
 pub use error::Error;
 pub use histogram::{BINS, bin, middle};
+pub use learn::{LearnRequest, learn};
 pub use lifetimes::{By, LifetimeOptions, Lifetimes, Row, Spread, lifetimes};
+pub use outcome::{Aim, Arm, Learned, LearnedRule, UnitShare};
+pub use runner::{LearnProgress, Stage};
 pub use survival::{Point, Survival};
+pub use text::policy_name;
+pub use units::Applier;

@@ -31,12 +31,12 @@ impl Hinting {
         }
     }
 
-    /// The lifetime of each file; `None` if hints are taken as recorded.
+    /// The lifetime of each file, by its row; `None` if hints are taken as recorded.
     ///
     /// # Errors
     ///
     /// [`Error::MatchesNothing`].
-    pub(crate) fn by_file(&self, files: &FileTable) -> Result<Option<Vec<Lifetime>>, Error> {
+    pub fn by_file(&self, files: &FileTable) -> Result<Option<Vec<Lifetime>>, Error> {
         let policy = match self {
             Hinting::Recorded => return Ok(None),
             Hinting::Off => return Ok(Some(vec![Lifetime::NotSet; files.len()])),

@@ -87,13 +87,17 @@ impl Target {
     }
 
     /// Whether it has a size of its own, where it is not asked to fit.
-    pub(crate) fn has_size(&self) -> bool {
+    pub fn has_size(&self) -> bool {
         matches!(self, Target::Drive(_))
     }
 
     /// The drive as a configuration, checked; with a fit: so large that `live_pages` are so many
     /// percent of it.
-    pub(crate) fn config(&self, fit: Option<Fit>) -> Result<(Config, Sizes), Error> {
+    ///
+    /// # Errors
+    ///
+    /// Whatever contradicts itself.
+    pub fn config(&self, fit: Option<Fit>) -> Result<(Config, Sizes), Error> {
         let one = |source| Error::OneDrive { drive: self.name(), source };
         if let Some(fit) = fit
             && fit.live_pages as f64 * 100.0 / fit.live_percent > f64::from(u32::MAX)

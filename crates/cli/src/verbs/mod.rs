@@ -5,6 +5,7 @@ pub mod doctor;
 pub mod export;
 pub mod hint;
 pub mod import;
+pub mod learn;
 pub mod lifetimes;
 pub mod policy;
 pub mod prove;

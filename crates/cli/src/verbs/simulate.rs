@@ -56,7 +56,7 @@ fn targets(args: &SimulateArgs) -> Result<Vec<Target>, Failure> {
 }
 
 /// A shipped drive by name, or a file by a path that holds a `/` or ends with `.toml`.
-fn target(name: &str) -> Result<Target, Failure> {
+pub fn target(name: &str) -> Result<Target, Failure> {
     if !name.contains('/') && !name.ends_with(".toml") {
         return Ok(Target::named(name)?);
     }

@@ -4,7 +4,8 @@
 //! sample), never the number of writes.
 
 use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
+
+use crate::mix::{Mixed, mixed};
 
 /// Pages of a piece: small, since traces of large drives touch few pages here and there.
 const PIECE: u64 = 64;
@@ -26,13 +27,8 @@ impl Page {
         u64::from(self.device).rotate_right(16) ^ (self.number / PIECE)
     }
 
-    /// The finaliser of SplitMix64.
     pub fn hash(self) -> u64 {
-        let mut hash = u64::from(self.device).rotate_right(16) ^ self.number;
-        hash = hash.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        hash = (hash ^ (hash >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        hash = (hash ^ (hash >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        hash ^ (hash >> 31)
+        mixed(u64::from(self.device).rotate_right(16) ^ self.number)
     }
 }
 
@@ -61,26 +57,6 @@ pub(crate) enum Pages {
     All(Pieces),
     Sample { one_in: u64, pages: HashMap<(u16, u64), Birth> },
 }
-
-/// Addresses need no defence: whoever makes a trace of those that collide waits for the answer.
-#[derive(Default)]
-pub(crate) struct Mix(u64);
-
-impl Hasher for Mix {
-    fn finish(&self) -> u64 {
-        self.0 ^ (self.0 >> 32)
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        bytes.iter().for_each(|byte| self.write_u64(u64::from(*byte)));
-    }
-
-    fn write_u64(&mut self, value: u64) {
-        self.0 = (self.0 ^ value).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    }
-}
-
-type Mixed = BuildHasherDefault<Mix>;
 
 #[derive(Default)]
 pub(crate) struct Pieces {

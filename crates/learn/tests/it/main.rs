@@ -3,6 +3,7 @@
 mod bad_input;
 mod duckdb;
 mod known;
+mod learning;
 mod model;
 mod sample;
 mod support;

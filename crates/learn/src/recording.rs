@@ -1,0 +1,347 @@
+//! A trace in memory, in the drive's pages, for many simulations at once.
+//!
+//! Invariant: pages that the trace writes are moved together and keep their order, so that a range
+//! remains one range; 12 bytes an event. A write grows to whole pages, a discard shrinks.
+
+use std::collections::HashMap;
+
+use shelflife_ssd::Kind;
+use shelflife_trace::{Batch, Event, Op, Trace};
+
+use crate::Error;
+use crate::mix::{Mixed, mixed};
+
+/// Pages of a piece of the bitmap.
+const PIECE: u64 = 512;
+const WORDS: usize = (PIECE / 64) as usize;
+/// The most pages of one operation.
+const MOST: u32 = (1 << 30) - 1;
+
+/// One operation.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct Packed {
+    pub page: u32,
+    /// The kind in the upper two bits.
+    pages: u32,
+    /// Row of the file table.
+    pub file: u32,
+}
+
+impl Packed {
+    pub fn new(kind: Kind, page: u32, pages: u32, file: u32) -> Packed {
+        Packed { page, pages: pages.min(MOST) | (kind as u32) << 30, file }
+    }
+
+    #[inline]
+    pub fn kind(self) -> Kind {
+        match self.pages >> 30 {
+            0 => Kind::Write,
+            1 => Kind::Trim,
+            _ => Kind::WriteZeroes,
+        }
+    }
+
+    #[inline]
+    pub fn pages(self) -> u32 {
+        self.pages & MOST
+    }
+
+    /// Page writes.
+    pub fn written(self) -> u64 {
+        if self.kind() == Kind::Write { self.pages().into() } else { 0 }
+    }
+}
+
+/// All operations of a trace.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Recording {
+    pub ops: Vec<Packed>,
+    /// Different pages written; the operations use pages below this.
+    pub pages: u32,
+}
+
+/// Page writes of operations.
+pub(crate) fn written(ops: &[Packed]) -> u64 {
+    ops.iter().map(|op| op.written()).sum()
+}
+
+impl Recording {
+    /// Reads all of `trace`, twice; `seen` is told how many events there were so far, and whether
+    /// to go on is its answer.
+    ///
+    /// # Errors
+    ///
+    /// No writes, several devices, too many pages, no memory, or the trace cannot be read.
+    pub fn read(
+        trace: &Trace,
+        page_bytes: u32,
+        memory_bytes: Option<u64>,
+        seen: &dyn Fn(u64) -> bool,
+    ) -> Result<Recording, Error> {
+        let size = u64::from(page_bytes.max(1));
+        let mut touched = Touched::default();
+        let (mut device, mut events) = (None, 0_u64);
+        each(trace, seen, 0, &mut |event| {
+            events += 1;
+            let first = *device.get_or_insert(event.device);
+            if first != event.device {
+                return Err(Error::Devices);
+            }
+            match event.op {
+                Op::Write => touched.add(event.pages(size), page_bytes),
+                _ => Ok(()),
+            }
+        })?;
+        if touched.pages == 0 {
+            return Err(Error::NoWrites { trace: trace.folder().display().to_string() });
+        }
+        let bytes = events.saturating_mul(size_of::<Packed>() as u64);
+        if let Some(limit) = memory_bytes
+            && bytes > limit
+        {
+            return Err(Error::TooLong { events, needs_mib: bytes >> 20, limit_mib: limit >> 20 });
+        }
+        touched.sort();
+        let mut ops = Vec::with_capacity(events as usize);
+        each(trace, seen, events, &mut |event| {
+            let (first, end, kind) = match event.op {
+                Op::Write => {
+                    let (first, pages) = event.pages(size);
+                    (first, first + pages, Kind::Write)
+                }
+                Op::Discard => (event.offset.div_ceil(size), event.end() / size, Kind::Trim),
+                Op::WriteZeroes => {
+                    (event.offset.div_ceil(size), event.end() / size, Kind::WriteZeroes)
+                }
+            };
+            let (mut at, end) = (touched.rank(first), touched.rank(end));
+            while at < end {
+                let pages = (end - at).min(MOST);
+                ops.push(Packed::new(kind, at, pages, event.file.0));
+                at += pages;
+            }
+            Ok(())
+        })?;
+        Ok(Recording { ops, pages: touched.pages as u32 })
+    }
+
+    /// The file that holds each page when the trace begins, as far as it tells: the first to write
+    /// it; and the same where the first part ends.
+    pub fn holders(&self, split: usize) -> [Vec<u32>; 2] {
+        let mut first = vec![u32::MAX; self.pages as usize];
+        let mut later = first.clone();
+        for (at, op) in self.ops.iter().enumerate() {
+            if op.kind() != Kind::Write {
+                continue;
+            }
+            let range = op.page as usize..op.page as usize + op.pages() as usize;
+            let (Some(first), Some(later)) = (first.get_mut(range.clone()), later.get_mut(range))
+            else {
+                continue;
+            };
+            first.iter_mut().filter(|file| **file == u32::MAX).for_each(|file| *file = op.file);
+            let known = at >= split;
+            later.iter_mut().filter(|file| !known || **file == u32::MAX).for_each(|f| *f = op.file);
+        }
+        [first, later]
+    }
+
+    /// Where the first part ends: so that it has `share` (0 to 1) of the page writes.
+    pub fn split(&self, share: f64) -> usize {
+        let wanted = (written(&self.ops) as f64 * share) as u64;
+        let mut before = 0;
+        let first = self.ops.iter().position(|op| {
+            before += op.written();
+            before > wanted
+        });
+        first.unwrap_or(self.ops.len())
+    }
+}
+
+/// Of operations on pages that have holders: one page in `one_in`, chosen by a hash, and all that is done to it. A
+/// drive of as many times fewer pages and smaller units has nearly the same write amplification
+/// (`docs/learn.md`). The same of what holds each page.
+pub(crate) fn sample(
+    ops: &[Packed],
+    holders: &[u32],
+    one_in: u32,
+    seed: u64,
+) -> (Vec<Packed>, Vec<u32>) {
+    let mut ranks = Vec::with_capacity(holders.len() + 1);
+    let mut held = Vec::new();
+    for (page, holder) in (0_u64..).zip(holders) {
+        // fewer than 2^32 pages
+        ranks.push(held.len() as u32);
+        if mixed(page ^ seed.rotate_left(32)).is_multiple_of(one_in.max(1).into()) {
+            held.push(*holder);
+        }
+    }
+    let kept = held.len() as u32;
+    let rank = |page: u32| ranks.get(page as usize).copied().unwrap_or(kept);
+    let sampled = ops.iter().filter_map(|op| {
+        let (first, end) = (rank(op.page), rank(op.page.saturating_add(op.pages())));
+        (first < end).then(|| Packed::new(op.kind(), first, end - first, op.file))
+    });
+    (sampled.collect(), held)
+}
+
+/// Calls `take` for every event.
+fn each(
+    trace: &Trace,
+    seen: &dyn Fn(u64) -> bool,
+    before: u64,
+    take: &mut dyn FnMut(&Event) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let mut events = trace.events().without_processes();
+    let (mut batch, mut number) = (Batch::default(), before);
+    while events.read(&mut batch)? {
+        batch.iter().try_for_each(|event| take(&event))?;
+        number += batch.len() as u64;
+        if !seen(number) {
+            return Err(shelflife_trace::Error::Stopped.into());
+        }
+    }
+    Ok(())
+}
+
+/// The pages that are written.
+#[derive(Default)]
+struct Touched {
+    index: HashMap<u64, u32, Mixed>,
+    pieces: Vec<[u64; WORDS]>,
+    /// Touched pages before each piece.
+    before: Vec<u32>,
+    /// Numbers of pieces, in order.
+    sorted: Vec<(u64, u32)>,
+    pages: u64,
+}
+
+impl Touched {
+    fn add(&mut self, (first, count): (u64, u64), page_bytes: u32) -> Result<(), Error> {
+        let (mut page, end) = (first, first + count);
+        while page < end {
+            let stop = end.min((page / PIECE + 1) * PIECE);
+            let at = *self.index.entry(page / PIECE).or_insert_with(|| {
+                self.pieces.push([0; WORDS]);
+                self.pieces.len() as u32 - 1
+            });
+            let piece = &mut self.pieces[at as usize];
+            for page in page..stop {
+                let (word, bit) = ((page % PIECE / 64) as usize, 1 << (page % 64));
+                self.pages += u64::from(piece[word] & bit == 0);
+                piece[word] |= bit;
+            }
+            page = stop;
+        }
+        match self.pages {
+            pages if pages >= u64::from(u32::MAX) => Err(Error::TooManyPages { pages, page_bytes }),
+            _ => Ok(()),
+        }
+    }
+
+    fn sort(&mut self) {
+        self.sorted = self.index.iter().map(|(number, at)| (*number, *at)).collect();
+        self.sorted.sort_unstable();
+        self.before = vec![0; self.pieces.len()];
+        let mut before = 0;
+        for (_, at) in &self.sorted {
+            self.before[*at as usize] = before;
+            before += self.pieces[*at as usize].iter().map(|word| word.count_ones()).sum::<u32>();
+        }
+    }
+
+    /// How many touched pages lie before `page`.
+    fn rank(&self, page: u64) -> u32 {
+        let Some(at) = self.index.get(&(page / PIECE)) else {
+            let next = self.sorted.partition_point(|(number, _)| *number < page / PIECE);
+            // fewer than 2^32 by `add`
+            return self
+                .sorted
+                .get(next)
+                .map_or(self.pages as u32, |(_, at)| self.before[*at as usize]);
+        };
+        let (piece, word) = (&self.pieces[*at as usize], (page % PIECE / 64) as usize);
+        let whole: u32 = piece[..word].iter().map(|word| word.count_ones()).sum();
+        let part = piece[word] & ((1 << (page % 64)) - 1);
+        self.before[*at as usize] + whole + part.count_ones()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use shelflife_trace::{Device, FileId, Meta, TraceWriter};
+
+    use super::*;
+
+    fn read(events: &[Event]) -> Result<Recording, Error> {
+        let folder = tempfile::tempdir().unwrap();
+        let place = folder.path().join("t");
+        let devices = vec![Device::new("a", None), Device::new("b", None)];
+        let mut writer = TraceWriter::create(&place, Meta::new("record", devices)).unwrap();
+        events.iter().for_each(|event| writer.push(event).unwrap());
+        writer.finish().unwrap();
+        Recording::read(&Trace::open(&place).unwrap(), 4096, None, &|_| true)
+    }
+
+    fn event(page: u64, pages: u64) -> Event {
+        Event { offset: page * 4096, length: pages * 4096, ..Event::default() }
+    }
+
+    #[test]
+    fn pages_are_moved_together_and_ranges_kept() {
+        let odd = Event { offset: 511 * 4096 + 1, length: 4096, ..Event::default() };
+        let all = Event { op: Op::Discard, offset: 1, length: 1 << 60, ..Event::default() };
+        let events = [event(1 << 40, 2), event(3, 1), odd, event(600, 1), all];
+        let recording = read(&events).unwrap();
+        assert_eq!(recording.pages, 6);
+        let ops: Vec<_> = recording.ops.iter().map(|op| (op.page, op.pages(), op.kind())).collect();
+        let (write, trim) = (Kind::Write, Kind::Trim);
+        let expected = [(4, 2, write), (0, 1, write), (1, 2, write), (3, 1, write), (0, 6, trim)];
+        assert_eq!(ops, expected);
+        assert_eq!((written(&recording.ops), recording.split(0.5)), (6, 2));
+        let holders = vec![7; 6];
+        let sample = sample(&recording.ops, &holders, 1, 0);
+        assert_eq!(sample, (recording.ops, holders));
+    }
+
+    #[test]
+    fn a_sample_keeps_all_that_is_done_to_a_page() {
+        let events: Vec<Event> = (0..3000).map(|n| event(n * 7 % 1000, 3)).collect();
+        let recording = read(&events).unwrap();
+        let holders: Vec<u32> = (0..recording.pages).collect();
+        let (ops, kept) = sample(&recording.ops, &holders, 4, 1);
+        assert!((200..300).contains(&kept.len()) && kept.is_sorted(), "{}", kept.len());
+        let mut writes = vec![0; kept.len()];
+        for op in &ops {
+            (op.page..op.page + op.pages()).for_each(|page| writes[page as usize] += 1);
+        }
+        // but for the edges each page is written nine times
+        assert!(writes.iter().filter(|n| **n == 9).count() + 4 > writes.len(), "{writes:?}");
+    }
+
+    #[test]
+    fn who_holds_a_page_is_known_at_each_beginning() {
+        let by = |page, pages, file| Event { file: FileId(file), ..event(page, pages) };
+        let folder = tempfile::tempdir().unwrap();
+        let place = folder.path().join("t");
+        let meta = Meta::new("record", vec![Device::new("a", None)]);
+        let mut writer = TraceWriter::create(&place, meta).unwrap();
+        for _ in 0..3 {
+            writer.files_mut().push(shelflife_trace::FileEntry::default()).unwrap();
+        }
+        let events = [by(0, 2, 1), by(1, 1, 2), by(1, 2, 3), by(3, 1, 1), by(3, 1, 2)];
+        events.iter().for_each(|event| writer.push(event).unwrap());
+        writer.finish().unwrap();
+        let trace = Trace::open(&place).unwrap();
+        let recording = Recording::read(&trace, 4096, None, &|_| true).unwrap();
+        assert_eq!(recording.holders(2), [vec![1, 1, 3, 1], vec![1, 2, 3, 1]]);
+    }
+
+    #[test]
+    fn what_cannot_be_decoded_is_said() {
+        let other = Event { device: 1, file: FileId(0), ..event(0, 1) };
+        assert!(matches!(read(&[event(0, 1), other]), Err(Error::Devices)));
+        let discard = Event { op: Op::Discard, ..event(0, 1) };
+        assert!(matches!(read(&[discard]), Err(Error::NoWrites { .. })));
+    }
+}

@@ -1,0 +1,111 @@
+//! Simulations side by side.
+//!
+//! Invariant: results are in the order of the jobs, whatever the number of threads.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use shelflife_ssd::{Config, Outcome, Placing, Plan, Window, simulate_placed, sweep};
+
+use crate::Error;
+use crate::passes::Passes;
+
+/// How far it is.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct LearnProgress {
+    /// What is done now.
+    pub stage: Stage,
+    /// Events read, or simulations done.
+    pub done: u64,
+    /// Of so many, as far as that is known; of the search the most that it may take.
+    pub of: u64,
+}
+
+/// What is done.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Stage {
+    /// The trace is read, twice.
+    Reading,
+    /// Groupings are tried on a sample of the first part.
+    Searching,
+    /// The best are tried on all of the first part.
+    Comparing,
+    /// The best is judged on the second part, beside others.
+    Judging,
+}
+
+/// What is kept of a simulation.
+#[derive(Clone, Debug)]
+pub(crate) struct Found {
+    pub waf: f64,
+    pub windows: Vec<Window>,
+}
+
+impl Found {
+    fn new(outcome: Outcome) -> Found {
+        Found { waf: outcome.waf, windows: outcome.windows }
+    }
+
+    /// How far the two halves of the counted passes differ, as a share.
+    pub fn drift(&self) -> f64 {
+        let (first, second) = self.windows.split_at(self.windows.len() / 2);
+        let mean = |windows: &[Window]| {
+            windows.iter().map(Window::waf).sum::<f64>() / windows.len().max(1) as f64
+        };
+        (mean(second) / mean(first) - 1.0).abs()
+    }
+}
+
+/// One simulation.
+pub(crate) fn one(
+    config: &Config,
+    plan: &Plan,
+    mut workload: Passes<'_>,
+    placing: Placing,
+) -> Result<Found, Error> {
+    Ok(Found::new(simulate_placed(config, plan, &mut workload, placing)?))
+}
+
+/// Runs jobs and tells of them.
+pub(crate) struct Runner<'a> {
+    pool: Option<rayon::ThreadPool>,
+    progress: &'a (dyn Fn(LearnProgress) + Sync),
+    done: AtomicUsize,
+}
+
+impl<'a> Runner<'a> {
+    /// As many threads as memory allows, if a job takes `needs` bytes.
+    pub fn new(
+        needs: u64,
+        memory_bytes: Option<u64>,
+        progress: &'a (dyn Fn(LearnProgress) + Sync),
+    ) -> Runner<'a> {
+        let most = memory_bytes.map_or(u64::MAX, |bytes| bytes / needs.max(1)).max(1);
+        let threads = rayon::current_num_threads().min(usize::try_from(most).unwrap_or(usize::MAX));
+        // no more threads to be had: the caller's
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().ok();
+        Runner { pool, progress, done: AtomicUsize::new(0) }
+    }
+
+    /// Runs all jobs of a stage that has `of` in all; the count goes on until [`Runner::stage`].
+    pub fn run<T: Send>(
+        &self,
+        stage: Stage,
+        of: usize,
+        jobs: usize,
+        job: impl Fn(usize) -> T + Sync + Send,
+    ) -> Vec<T> {
+        let ended = |_| {
+            let done = self.done.fetch_add(1, Ordering::Relaxed) as u64 + 1;
+            (self.progress)(LearnProgress { stage, done, of: (of as u64).max(done) });
+        };
+        match &self.pool {
+            Some(pool) => pool.install(|| sweep(jobs, job, ended)),
+            None => (0..jobs).map(|at| (job(at), ended(at)).0).collect(),
+        }
+    }
+
+    /// Another stage begins.
+    pub fn stage(&self) {
+        self.done.store(0, Ordering::Relaxed);
+    }
+}
