@@ -9,7 +9,7 @@ Examples:
   sudo shelflife prove /var/lib/postgresql    on the file system of that folder
   sudo shelflife prove /srv/pg --json
 
-Writes at most 5 MB of files without a name beside the path, with every hint, through the page cache
+Writes at most 3.2 MB of files without a name beside the path, with every hint, through the page cache
 and with O_DIRECT, syncs them, and shows what the block layer issued, what the driver sent and what
 the drive counted. Nothing is left. Takes less than ten seconds, and wants root.
 

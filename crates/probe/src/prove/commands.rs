@@ -20,26 +20,28 @@ pub(super) struct Tracer {
 /// A drive as the tracepoints name it.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) struct Device {
-    /// `disk=` of NVMe, one for each path; `host:channel:id:lun` of SCSI.
+    /// `disk=` of NVMe, one for each path; `host:channel:id:lun` of SCSI; of a driver whose commands
+    /// have no field for a hint, the number `254,0` that requests to it carry.
     pub(super) names: Vec<String>,
     /// Bytes of a logical block.
     pub(super) block: u64,
 }
 
 /// Events and the commands that write.
-const EVENTS: [(&str, &str); 2] = [
+const EVENTS: [(&str, &str); 3] = [
     (
         "events/scsi/scsi_dispatch_cmd_start",
         "opcode == 0x0a || opcode == 0x2a || opcode == 0x8a || opcode == 0x7f",
     ),
     ("events/nvme/nvme_setup_cmd", "opcode == 1"),
+    ("events/block/block_rq_issue", "bytes > 0"),
 ];
 
 impl Tracer {
     pub(super) fn start(host: &Host, drives: &[Leaf]) -> Result<Tracer, String> {
         let devices: Vec<Device> = drives.iter().filter_map(|leaf| device(host, leaf)).collect();
         if devices.is_empty() {
-            return Err("commands: no drive here has a tracepoint for them".to_owned());
+            return Err("commands: the drive's driver has no tracepoint for them".to_owned());
         }
         let roots = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
         let root = roots.iter().map(Path::new).find(|root| root.join("instances").is_dir());
@@ -57,21 +59,18 @@ impl Tracer {
         if !any {
             return Err("commands: the kernel has no tracepoint for them".to_owned());
         }
-        tracer.switch(false);
+        // By its time a command is told to belong to a piece: the clock must be that of the pieces.
+        fs::write(tracer.folder.join("trace_clock"), "mono")
+            .map_err(|error| format!("commands: trace_clock: {error}"))?;
+        let _ = fs::write(tracer.folder.join("buffer_size_kb"), "4096");
+        let _ = fs::write(tracer.folder.join("trace"), "");
+        let _ = fs::write(tracer.folder.join("tracing_on"), "1");
         Ok(tracer)
     }
 
-    fn switch(&self, on: bool) {
-        let _ = fs::write(self.folder.join("tracing_on"), if on { "1" } else { "0" });
-    }
-
-    pub(super) fn begin(&self) {
-        let _ = fs::write(self.folder.join("trace"), "");
-        self.switch(true);
-    }
-
-    pub(super) fn end(&self) -> Vec<Tagged> {
-        self.switch(false);
+    /// The write commands up to now, each with its time in nanoseconds of CLOCK_MONOTONIC.
+    pub(super) fn read(&self) -> Vec<(u64, Tagged)> {
+        let _ = fs::write(self.folder.join("tracing_on"), "0");
         let text = fs::read(self.folder.join("trace")).unwrap_or_default();
         parse(&String::from_utf8_lossy(&text), &self.devices)
     }
@@ -99,6 +98,8 @@ fn device(host: &Host, leaf: &Leaf) -> Option<Device> {
     } else if name.starts_with("sd") {
         let address = host.resolve(format!("{folder}/device"))?;
         vec![address.file_name()?.to_str()?.to_owned()]
+    } else if crate::block::has_no_field(&leaf.drive.transport) {
+        vec![host.text(format!("{folder}/dev"))?.replace(':', ",")]
     } else {
         return None;
     };
@@ -119,14 +120,24 @@ fn is_path_of(path: &str, head: &str) -> bool {
     subsystem == other && through == Some(namespace.as_str())
 }
 
-/// Sums of the write commands to these devices, by tag.
-pub(super) fn parse(trace: &str, devices: &[Device]) -> Vec<Tagged> {
-    let mut sums = Vec::new();
-    for line in trace.lines() {
-        let found = scsi(line, devices).or_else(|| nvme(line, devices));
-        super::proof::add(&mut sums, found);
-    }
-    sums
+/// The write commands to these devices, with their times.
+pub(super) fn parse(trace: &str, devices: &[Device]) -> Vec<(u64, Tagged)> {
+    let command = |line: &str| {
+        let found = scsi(line, devices)
+            .or_else(|| nvme(line, devices))
+            .or_else(|| request(line, devices))?;
+        Some((time(line)?, found))
+    };
+    trace.lines().filter_map(command).collect()
+}
+
+/// ` sh-1 [000] ..... 12.345678: event: …`, in nanoseconds.
+fn time(line: &str) -> Option<u64> {
+    let stamp = line.split_ascii_whitespace().filter_map(|word| word.strip_suffix(':'));
+    stamp.filter_map(|stamp| stamp.split_once('.')).find_map(|(seconds, rest)| {
+        let micros: u64 = rest.parse().ok().filter(|_| rest.len() == 6)?;
+        seconds.parse::<u64>().ok()?.checked_mul(1_000_000)?.checked_add(micros)?.checked_mul(1000)
+    })
 }
 
 /// The word after `key` in a line: `lba=2048 txlen=8`.
@@ -170,41 +181,59 @@ fn nvme(line: &str, devices: &[Device]) -> Option<Tagged> {
     Some(Tagged { group: None, placement, bytes })
 }
 
+/// `… block_rq_issue: 254,0 WS 131072 () 2048 + 256 none,0,0 [sh]`, of a driver that sends no more than that.
+fn request(line: &str, devices: &[Device]) -> Option<Tagged> {
+    let request = &line[line.find("block_rq_issue: ")? + 16..];
+    let mut words = request.split(' ');
+    let number = words.next()?;
+    devices.iter().find(|device| device.names.iter().any(|name| name == number))?;
+    if !words.next()?.contains('W') {
+        return None;
+    }
+    let sectors: u64 = words.skip_while(|word| *word != "+").nth(1)?.parse().ok()?;
+    Some(Tagged { group: None, placement: None, bytes: sectors.saturating_mul(512) })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     // Lines of Linux 6.12 and 7.3.
     const TRACE: &str = "\
- sh-1 [000] ..... 9.1: scsi_dispatch_cmd_start: host_no=0 channel=0 id=0 lun=0 data_sgl=1 prot_sgl=0 \
+ sh-1 [000] ..... 9.100000: scsi_dispatch_cmd_start: host_no=0 channel=0 id=0 lun=0 data_sgl=1 prot_sgl=0 \
 prot_op=SCSI_PROT_NORMAL driver_tag=3 scheduler_tag=4 cmnd=(WRITE_10 lba=1280 txlen=8 protect=0 raw=2a 00 \
 00 00 05 00 05 00 08 00)
- sh-1 [000] ..... 9.2: scsi_dispatch_cmd_start: host_no=0 channel=0 id=0 lun=0 data_sgl=1 prot_sgl=0 \
+ sh-1 [000] ..... 9.200000: scsi_dispatch_cmd_start: host_no=0 channel=0 id=0 lun=0 data_sgl=1 prot_sgl=0 \
 prot_op=SCSI_PROT_NORMAL driver_tag=3 scheduler_tag=4 cmnd=(WRITE_16 lba=1280 txlen=16 protect=0 raw=8a 00 \
 00 00 00 00 00 00 05 00 00 00 00 10 02 00)
- sh-1 [000] ..... 9.2: scsi_dispatch_cmd_start: host_no=1 channel=0 id=0 lun=0 data_sgl=1 prot_sgl=0 \
+ sh-1 [000] ..... 9.200000: scsi_dispatch_cmd_start: host_no=1 channel=0 id=0 lun=0 data_sgl=1 prot_sgl=0 \
 prot_op=SCSI_PROT_NORMAL driver_tag=3 scheduler_tag=4 cmnd=(WRITE_10 lba=1280 txlen=8 protect=0 raw=2a 00 \
 00 00 05 00 05 00 08 00)
- sh-1 [000] ..... 9.3: nvme_setup_cmd: nvme0: disk=nvme0c0n1, qid=1, cmdid=7, nsid=1, flags=0x0, meta=0x0, \
+ sh-1 [000] ..... 9.300000: nvme_setup_cmd: nvme0: disk=nvme0c0n1, qid=1, cmdid=7, nsid=1, flags=0x0, meta=0x0, \
 cmd=(nvme_cmd_write slba=8, len=7, ctrl=0x20, dsmgmt=65536, reftag=0)
- sh-1 [000] ..... 9.3: nvme_setup_cmd: nvme0: disk=nvme0c0n1, qid=1, cmdid=7, nsid=1, flags=0x0, meta=0x0, \
+ sh-1 [000] ..... 9.300000: nvme_setup_cmd: nvme0: disk=nvme0c0n1, qid=1, cmdid=7, nsid=1, flags=0x0, meta=0x0, \
 cmd=(nvme_cmd_write slba=16, len=7, ctrl=0x4000, dsmgmt=0, reftag=0)
- sh-1 [000] ..... 9.3: nvme_setup_cmd: nvme0: disk=nvme1n1, qid=1, cmdid=7, nsid=1, flags=0x0, meta=0x0, \
+ sh-1 [000] ..... 9.300000: nvme_setup_cmd: nvme0: disk=nvme1n1, qid=1, cmdid=7, nsid=1, flags=0x0, meta=0x0, \
 cmd=(nvme_cmd_write slba=16, len=7, ctrl=0x0, dsmgmt=0, reftag=0)
+ sh-1 [000] ..... 9.400000: block_rq_issue: 254,0 WS 131072 () 2048 + 256 none,0,0 [sh]
+ sh-1 [000] ..... 9.400000: block_rq_issue: 254,0 RA 131072 () 2048 + 256 none,0,0 [sh]
+ sh-1 [000] ..... 9.400000: block_rq_issue: 8,0 WS 131072 () 2048 + 256 none,0,0 [sh]
 ";
 
     #[test]
-    fn commands_are_summed_by_tag() {
+    fn commands_have_tag_and_time() {
         let device = |name: &str, block| Device { names: vec![name.to_owned()], block };
-        let devices = [device("0:0:0:0", 512), device("nvme0c0n1", 4096)];
+        let devices = [device("0:0:0:0", 512), device("nvme0c0n1", 4096), device("254,0", 512)];
         let tagged = |group, placement, bytes| Tagged { group, placement, bytes };
+        let at = |tenths: u64| 9_000_000_000 + tenths * 100_000_000;
         assert_eq!(
             parse(TRACE, &devices),
             [
-                tagged(Some(5), None, 4096),
-                tagged(Some(2), None, 8192),
-                tagged(None, Some(1), 32768),
-                tagged(None, None, 32768),
+                (at(1), tagged(Some(5), None, 4096)),
+                (at(2), tagged(Some(2), None, 8192)),
+                (at(3), tagged(None, Some(1), 32768)),
+                (at(3), tagged(None, None, 32768)),
+                (at(4), tagged(None, None, 131_072)),
             ]
         );
         for cut in 0..TRACE.len() {

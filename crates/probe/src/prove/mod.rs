@@ -37,11 +37,11 @@ pub use proof::{Moved, Observed, ObservedLifetime, Proof, ProofReport, Ruling, T
 const PIECE: usize = 128 << 10;
 /// Pieces of each file, written in turns with those of the others, so that files of one log come to
 /// lie between each other.
-const PIECES: usize = 3;
+const PIECES: usize = 2;
 /// What is written at most: six lifetimes, two ways.
 pub const MOST_BYTES: u64 = (PIECE * PIECES * 6 * 2) as u64;
 /// No new piece is begun after this.
-const LONGEST: Duration = Duration::from_secs(8);
+const LONGEST: Duration = Duration::from_secs(9);
 
 /// What was seen of one lifetime in one way of writing; the sum of its pieces.
 #[derive(Clone, Debug, Default)]
@@ -111,9 +111,6 @@ pub fn prove(path: &Path, stop: &AtomicBool) -> Result<Proof, Error> {
                     sight.failed = Some("there was no time left".to_owned());
                     continue;
                 }
-                if let Some(tracer) = &tracer {
-                    tracer.begin();
-                }
                 counters.begin();
                 let from = files::now();
                 let written = file.put(piece, lifetime);
@@ -123,9 +120,6 @@ pub fn prove(path: &Path, stop: &AtomicBool) -> Result<Proof, Error> {
                     Ok(bytes) => sight.bytes += bytes,
                     Err(why) => sight.failed = Some(why),
                 }
-                if let Some(tracer) = &tracer {
-                    proof::add(&mut sight.commands, tracer.end());
-                }
                 counters::add(&mut sight.moved, counters.end());
                 sight.file = file.key;
                 sight.place = file.place();
@@ -134,6 +128,14 @@ pub fn prove(path: &Path, stop: &AtomicBool) -> Result<Proof, Error> {
         sights.push((mode, all));
     }
     let after = counters.totals();
+    let commands = tracer.as_ref().map(Tracer::read).unwrap_or_default();
+    for sight in sights.iter_mut().flat_map(|(_, all)| all) {
+        // Times in the trace are cut to microseconds.
+        let within =
+            |time: u64| sight.windows.iter().any(|(from, to)| time + 1000 > *from && time <= *to);
+        let own = commands.iter().filter(|(time, _)| within(*time)).map(|(_, one)| *one);
+        proof::add(&mut sight.commands, own);
+    }
     drop(files);
     let zones = counters.zones();
     let seen = blocks.and_then(|blocks| match blocks.stop() {

@@ -267,7 +267,7 @@ fn observe(
         (observed.hint, observed.stream) = (Some(own.hint), Some(own.stream));
     }
     if traced {
-        sent(&mut observed, half, notes);
+        sent(&mut observed, notes);
     } else if has_no_field(drives) || (observed.hint, observed.stream) == (Some(0), Some(0)) {
         // What was not there at the block layer, or has no field in the commands, was not sent.
         observed.known = true;
@@ -278,10 +278,12 @@ fn observe(
 }
 
 /// How the data was sent, by the commands.
-fn sent(observed: &mut Observed, half: u64, notes: &mut Vec<String>) {
+fn sent(observed: &mut Observed, notes: &mut Vec<String>) {
     let (tagged, untagged): (Vec<Tagged>, Vec<Tagged>) =
         observed.commands.iter().partition(|one| one.is_tagged());
-    let own: Vec<&Tagged> = tagged.iter().filter(|one| one.bytes >= half).collect();
+    // f2fs marks its own blocks, too, and those of a checkpoint may be half as much as the data.
+    let all = observed.bytes / 10 * 9;
+    let own: Vec<&Tagged> = tagged.iter().filter(|one| one.bytes >= all).collect();
     let plain: u64 = untagged.iter().map(|one| one.bytes).sum();
     let marked: u64 = tagged.iter().map(|one| one.bytes).sum();
     let is_scsi = observed.commands.iter().any(|one| one.group.is_some());
@@ -289,10 +291,10 @@ fn sent(observed: &mut Observed, half: u64, notes: &mut Vec<String>) {
         [own] => {
             observed.known = true;
             (observed.group, observed.placement) = (own.group, own.placement);
-            observed.partly = plain >= half;
+            observed.partly = plain >= observed.bytes;
         }
         // What a file system compresses is less than what was written.
-        [] if plain >= half || (plain > 0 && marked < half / 5) => {
+        [] if plain >= all || (plain > 0 && marked < all / 10) => {
             observed.known = true;
             observed.group = is_scsi.then_some(0);
             observed.stream = observed.stream.or(Some(0));
@@ -406,7 +408,7 @@ impl ProofReport {
             Ruling::Disproven => {
                 let hinted = self.lifetimes.iter().any(|one| one.buffered.hint.unwrap_or(0) > 0);
                 let at = match (self.watched, hinted) {
-                    (true, true) if !self.traced => {
+                    (true, true) if has_no_field(&self.predicted.drives) => {
                         "the block layer issues them, and the driver has no field for them"
                     }
                     (true, true) => {
@@ -435,3 +437,6 @@ impl Observed {
         })
     }
 }
+
+#[cfg(test)]
+mod tests;
