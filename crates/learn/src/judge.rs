@@ -1,6 +1,7 @@
 //! The comparison on data that nothing was learned from.
 //!
-//! Invariant: every arm meets the same writes, on every firmware, in whole passes.
+//! Invariant: every arm meets the same writes, on every firmware: the trace goes round, and what is
+//! counted is its end.
 
 use shelflife_lifetime::Lifetime;
 use shelflife_ssd::{Config, Deaths, FileStreams, Kind, Placing, Plan};
@@ -11,9 +12,8 @@ use crate::passes::{Hints, Part, Passes, plan};
 use crate::recording::{Packed, written};
 use crate::runner::{Found, Runner, Stage, one};
 
-/// How often a drive is written over before counting begins, and while counting goes on.
-const AGE: u64 = 3;
-const COUNT: u64 = 2;
+/// How often a drive is written over, in whole passes, before the last one begins.
+const AGE: u64 = 2;
 
 /// What is compared.
 #[derive(Clone, Debug)]
@@ -43,7 +43,7 @@ pub(crate) struct Judged<'a> {
 
 impl Judged<'_> {
     fn plan(&self, config: &Config, fill: u32) -> Plan {
-        plan(self.part, fill, space(config), AGE, COUNT)
+        plan(self.part, fill, space(config), AGE, 1)
     }
 
     /// Page writes of a simulation, at most.
@@ -126,6 +126,8 @@ pub(crate) struct Apart {
     log: Vec<Packed>,
     log_pages: u32,
     rest: Vec<Packed>,
+    /// Where the second part begins in each.
+    splits: [usize; 2],
     /// Pages that only the log writes.
     moved: u32,
 }
@@ -133,7 +135,12 @@ pub(crate) struct Apart {
 impl Apart {
     /// `None` if there is no log, or nothing else. A page that changes hands is dead on the drive
     /// that it leaves: the file that it was of is gone.
-    pub fn new(ops: &[Packed], pages: u32, is_log: impl Fn(u32) -> bool) -> Option<Apart> {
+    pub fn new(
+        ops: &[Packed],
+        split: usize,
+        pages: u32,
+        is_log: impl Fn(u32) -> bool,
+    ) -> Option<Apart> {
         let (mut by_log, mut by_rest) = (vec![false; pages as usize], vec![false; pages as usize]);
         let of_op = |op: &Packed| op.page as usize..(op.page + op.pages()) as usize;
         for op in ops.iter().filter(|op| op.kind() == Kind::Write) {
@@ -156,8 +163,12 @@ impl Apart {
         let (log_ranks, rest_ranks) = (ranks(&by_log), ranks(&on_rest));
         let mut held_by_log = vec![false; pages as usize];
         let (mut log, mut rest) = (Vec::new(), Vec::new());
+        let mut splits = [0; 2];
         let range = |ranks: &[u32], at: std::ops::Range<usize>| (ranks[at.start], ranks[at.end]);
-        for op in ops {
+        for (at, op) in ops.iter().enumerate() {
+            if at == split {
+                splits = [log.len(), rest.len()];
+            }
             let pages = of_op(op);
             let put = |out: &mut Vec<Packed>, ranks: &[u32], at, kind| {
                 let (first, end) = range(ranks, at);
@@ -189,8 +200,8 @@ impl Apart {
             }
         }
         let (log_pages, rest_pages) = (*log_ranks.last()?, *rest_ranks.last()?);
-        let any = written(&log) > 0 && written(&rest) > 0;
-        any.then_some(Apart { log, log_pages, rest, moved: pages - rest_pages })
+        let any = written(&log[splits[0]..]) > 0 && written(&rest[splits[1]..]) > 0;
+        any.then_some(Apart { log, log_pages, rest, splits, moved: pages - rest_pages })
     }
 
     /// Both drives together; `None` if one of them is too small to be one.
@@ -198,14 +209,15 @@ impl Apart {
         let sizes = variant.unhinted().geometry.sizes().ok()?;
         let (rest, fill) = variant.without(self.moved);
         let log = variant.apart(self.log_pages, &sizes);
-        let run = |ops: &[Packed], config: &Config, fill: u32| {
-            let part = Part::new(ops, &[]);
-            let plan = plan(&part, fill, space(config), AGE, COUNT);
+        let run = |ops: &[Packed], split: usize, config: &Config, fill: u32| {
+            let part = Part::new(ops, &[]).judged(split);
+            let plan = plan(&part, fill, space(config), AGE, 1);
             one(config, &plan, Passes::new(&part, fill, Hints::ByFile(&[])), Placing::Hints).ok()
         };
-        let (log_found, rest_found) =
-            (run(&self.log, &log, self.log_pages)?, run(&self.rest, &rest, fill)?);
-        let (log_share, rest_share) = (written(&self.log) as f64, written(&self.rest) as f64);
+        let log_found = run(&self.log, self.splits[0], &log, self.log_pages)?;
+        let rest_found = run(&self.rest, self.splits[1], &rest, fill)?;
+        let log_share = written(&self.log[self.splits[0]..]) as f64;
+        let rest_share = written(&self.rest[self.splits[1]..]) as f64;
         let waf =
             (log_found.waf * log_share + rest_found.waf * rest_share) / (log_share + rest_share);
         Some(Found { waf, ..rest_found })
@@ -222,10 +234,10 @@ mod tests {
         let trim = |page, pages, file| Packed::new(Kind::Trim, page, pages, file);
         // the log has pages 0 to 2, of which page 2 is once a table's; page 4 is written by nobody
         let ops = [write(0, 3, 1), write(2, 2, 2), write(2, 1, 1), trim(0, 5, 0)];
-        let apart = Apart::new(&ops, 5, |file| file == 1).unwrap();
-        assert_eq!((apart.log_pages, apart.moved), (3, 2));
+        let apart = Apart::new(&ops, 1, 5, |file| file == 1).unwrap();
+        assert_eq!((apart.log_pages, apart.moved, apart.splits), (3, 2, [1, 1]));
         assert_eq!(apart.log, [write(0, 3, 1), trim(2, 1, 2), write(2, 1, 1), trim(0, 3, 0)]);
         assert_eq!(apart.rest, [trim(0, 1, 1), write(0, 2, 2), trim(0, 1, 1), trim(0, 3, 0)]);
-        assert!(Apart::new(&ops, 5, |_| false).is_none());
+        assert!(Apart::new(&ops, 1, 5, |_| false).is_none());
     }
 }

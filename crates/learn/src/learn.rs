@@ -7,16 +7,17 @@ use shelflife_layout::Class;
 use shelflife_lifetime::Lifetime;
 use shelflife_policy::Policy;
 use shelflife_simulate::{Hinting, Target};
-use shelflife_ssd::{Placing, Transport};
+use shelflife_ssd::Transport;
 use shelflife_trace::{FileClass, FileTable, Trace};
 
 use crate::Error;
-use crate::drives::{Size, Variant, space};
+use crate::drives::{Size, Variant};
 use crate::judge::{Apart, Contender, Judged};
 use crate::outcome::{Aim, Arm, Learned, LearnedRule, UnitShare};
-use crate::passes::{Hints, Part, Passes, plan};
+use crate::passes::Part;
 use crate::recording::{Recording, sample, written};
-use crate::runner::{Found, LearnProgress, Runner, Stage, one};
+use crate::runner::{Found, LearnProgress, Runner, Stage};
+use crate::scores::{Scores, score};
 use crate::search::{self, Distinct, Groups, Scored, assign, lifetimes, named, rules, search};
 use crate::text::{Ruled, bare, write};
 use crate::units::{Applier, Unit, Units};
@@ -27,9 +28,6 @@ const FIRST_PART: f64 = 0.6;
 const MOST_ONE_IN: u32 = 32;
 const LEAST_RU_PAGES: u32 = 128;
 const LEAST_PAGES: u32 = 1 << 15;
-/// How often a drive is written over in the search before counting begins, and while it goes on.
-const AGE: u64 = 2;
-const COUNT: u64 = 1;
 /// How many groupings are tried on all of the first part.
 const FINALISTS: usize = 6;
 /// What a rule, and a name in it, must save at least to be taken: rules are to be few.
@@ -120,7 +118,9 @@ struct Learning<'a> {
     train: Part<'a>,
     /// The file that holds each page when the trace begins.
     holders: Vec<u32>,
+    /// The whole trace, of which the end counts; and where that begins.
     test: Part<'a>,
+    split: usize,
     pages: u32,
     page_bytes: u32,
     runner: Runner<'a>,
@@ -135,9 +135,9 @@ impl<'a> Learning<'a> {
         progress: &'a (dyn Fn(LearnProgress) + Sync),
     ) -> Result<Learning<'a>, Error> {
         let split = recording.split(FIRST_PART);
-        let (train, test) = recording.ops.split_at(split);
-        let [holders, later] = recording.holders(split);
-        let (train, test) = (Part::new(train, &holders), Part::new(test, &later));
+        let holders = recording.holders();
+        let train = Part::new(recording.ops.get(..split).unwrap_or_default(), &holders);
+        let test = Part::new(&recording.ops, &holders).judged(split);
         let streams = variants.iter().map(|variant| variant.config.geometry.streams).min();
         let streams = streams.unwrap_or(1);
         let lifetimes = lifetimes(request.transport, streams);
@@ -182,6 +182,7 @@ impl<'a> Learning<'a> {
             train,
             holders,
             test,
+            split,
             pages: recording.pages,
             page_bytes,
             runner,
@@ -192,14 +193,6 @@ impl<'a> Learning<'a> {
         self.trace.files()
     }
 
-    /// What several firmwares' ratios to no hints come to.
-    fn score(&self, ratios: &[f64]) -> f64 {
-        match self.request.aim {
-            Aim::Worst => ratios.iter().copied().fold(f64::NEG_INFINITY, f64::max),
-            _ => ratios.iter().sum::<f64>() / ratios.len().max(1) as f64,
-        }
-    }
-
     /// The lifetime of each file under a grouping.
     fn hints(&self, groups: &[u8]) -> Vec<Lifetime> {
         let by_group = assign(groups, &self.units, &self.lifetimes);
@@ -208,6 +201,14 @@ impl<'a> Learning<'a> {
             None => Lifetime::NotSet,
         };
         self.units.by_file.iter().map(of_unit).collect()
+    }
+
+    fn all_hints(&self, groups: &[Groups]) -> Vec<Vec<Lifetime>> {
+        groups.iter().map(|groups| self.hints(groups)).collect()
+    }
+
+    fn scores<'b>(&'b self, part: &'b Part<'b>, variants: &'b [Variant]) -> Scores<'b> {
+        Scores { runner: &self.runner, part, variants, aim: &self.request.aim }
     }
 
     /// How small the sample may be that is searched on.
@@ -258,13 +259,13 @@ impl<'a> Learning<'a> {
             .iter()
             .map(|at| self.variants[*at].scaled(pages, self.pages, one_in))
             .collect();
-        let scores = Scores { learning: self, part, variants: &variants };
+        let scores = self.scores(part, &variants);
         self.runner.stage();
         let off = scores.off(Stage::Searching)?;
         let mut asked = 0;
         let mut evaluate = |groups: &[Groups]| {
             asked += groups.len();
-            scores.of(groups, &off, Stage::Searching)
+            scores.of(&self.all_hints(groups), &off, Stage::Searching)
         };
         let ranked = search(self.units.units.len(), self.lifetimes.len(), &mut evaluate)?;
         Ok((ranked, asked))
@@ -292,10 +293,10 @@ impl<'a> Learning<'a> {
         } else {
             let variants: Vec<Variant> =
                 self.aimed.iter().map(|at| self.variants[*at].clone()).collect();
-            let scores = Scores { learning: self, part: &self.train, variants: &variants };
+            let scores = self.scores(&self.train, &variants);
             self.runner.stage();
             let off = scores.off(Stage::Comparing)?;
-            let found = scores.of(&finalists, &off, Stage::Comparing)?;
+            let found = scores.of(&self.all_hints(&finalists), &off, Stage::Comparing)?;
             finalists.into_iter().zip(found).collect()
         };
         let cost = |(groups, score): &Scored| {
@@ -359,7 +360,7 @@ impl<'a> Learning<'a> {
             let class = files.get(shelflife_trace::FileId(file)).map(|file| file.class);
             matches!(class, Some(FileClass::File(Class::Wal | Class::WalNew)))
         };
-        let apart = Apart::new(self.test.ops, self.pages, is_wal);
+        let apart = Apart::new(self.test.ops, self.split, self.pages, is_wal);
         let mut notes: Vec<String> = self.trace.notes().iter().map(ToString::to_string).collect();
         let mut names = vec!["off".to_owned()];
         let mut contenders = vec![Contender::Off];
@@ -411,7 +412,7 @@ impl<'a> Learning<'a> {
             let ratio = |i: &usize| Some(found[at][*i].as_ref()?.waf / off[*i].as_ref()?.waf);
             self.aimed.iter().map(ratio).collect()
         };
-        let saving = |at: usize| ratios(at).map(|ratios| 1.0 - self.score(&ratios));
+        let saving = |at: usize| ratios(at).map(|ratios| 1.0 - score(&self.request.aim, &ratios));
         let arms: Vec<Arm> = names
             .iter()
             .enumerate()
@@ -421,14 +422,6 @@ impl<'a> Learning<'a> {
                 saving: saving(at),
             })
             .collect();
-        let drifting = found[0].iter().flatten().map(Found::drift).fold(0.0, f64::max);
-        if drifting > 2.0 * ALIKE {
-            notes.push(format!(
-                "not steady: without hints the counted halves differ by up to {:.1} %; a longer \
-                 trace would help",
-                drifting * 100.0
-            ));
-        }
         let mut learned = Learned {
             source: "simulated",
             trace: self.trace.folder().display().to_string(),
@@ -443,7 +436,7 @@ impl<'a> Learning<'a> {
             firmwares: self.variants.iter().map(|variant| variant.firmware.clone()).collect(),
             arms,
             trained_pages: self.train.written,
-            judged_pages: self.test.written,
+            judged_pages: self.test.written - self.train.written,
             candidates,
             one_in,
             notes,
@@ -495,26 +488,11 @@ impl<'a> Learning<'a> {
         }
     }
 
-    /// Two standard errors of the ratio to no hints, over the windows of the counted part.
+    /// Two standard errors of the ratio to no hints, by the aim.
     fn spread(&self, own: &[Option<Found>], off: &[Option<Found>]) -> f64 {
-        let errors: Vec<f64> = self
-            .aimed
-            .iter()
-            .filter_map(|at| {
-                let (own, off) = (own[*at].as_ref()?, off[*at].as_ref()?);
-                let pairs = own.windows.iter().zip(&off.windows);
-                let ratios: Vec<f64> = pairs.map(|(own, off)| own.waf() / off.waf()).collect();
-                let n = ratios.len() as f64;
-                let mean = ratios.iter().sum::<f64>() / n;
-                let variance =
-                    ratios.iter().map(|r| (r - mean) * (r - mean)).sum::<f64>() / (n - 1.0);
-                Some(2.0 * (variance / n).sqrt()).filter(|error| error.is_finite())
-            })
-            .collect();
-        match self.request.aim {
-            Aim::Worst => errors.into_iter().fold(0.0, f64::max),
-            _ => errors.iter().sum::<f64>() / errors.len().max(1) as f64,
-        }
+        let error = |at: &usize| own[*at].as_ref()?.two_errors(off[*at].as_ref()?);
+        let errors: Vec<f64> = self.aimed.iter().filter_map(error).collect();
+        if errors.is_empty() { 0.0 } else { score(&self.request.aim, &errors) }
     }
 
     /// Shares of the operations that get each lifetime, as bounds out of 2^32.
@@ -611,52 +589,5 @@ impl<'a> Learning<'a> {
         let text = write(&self.request.name, &head, &description, &ruled, &learned.rules);
         Policy::parse(&text, "learned")?;
         Ok(text)
-    }
-}
-
-/// Scores of groupings on some writes.
-struct Scores<'a> {
-    learning: &'a Learning<'a>,
-    part: &'a Part<'a>,
-    variants: &'a [Variant],
-}
-
-impl Scores<'_> {
-    fn one(&self, variant: &Variant, hints: Option<&[Lifetime]>) -> Result<f64, Error> {
-        let config = match hints {
-            Some(hints) => variant.hinted(variant.used(hints.iter().copied())),
-            None => Some(variant.unhinted()),
-        };
-        // too many open units for the drive's spare
-        let Some(config) = config else { return Ok(f64::INFINITY) };
-        let plan = plan(self.part, variant.fill, space(&config), AGE, COUNT);
-        let hints = Hints::ByFile(hints.unwrap_or_default());
-        let passes = Passes::new(self.part, variant.fill, hints);
-        Ok(one(&config, &plan, passes, Placing::Hints)?.waf)
-    }
-
-    /// Write amplification without hints, by variant.
-    fn off(&self, stage: Stage) -> Result<Vec<f64>, Error> {
-        let variants = self.variants;
-        let of = variants.len();
-        let found = self.learning.runner.run(stage, of, of, |at| self.one(&variants[at], None));
-        found.into_iter().collect()
-    }
-
-    /// The score of each grouping: 1 is that of no hints.
-    fn of(&self, groups: &[Groups], off: &[f64], stage: Stage) -> Result<Vec<f64>, Error> {
-        let many = self.variants.len();
-        let hints: Vec<Vec<Lifetime>> =
-            groups.iter().map(|groups| self.learning.hints(groups)).collect();
-        let jobs = groups.len() * many;
-        let found = self.learning.runner.run(stage, jobs, jobs, |at| {
-            self.one(&self.variants[at % many], Some(&hints[at / many]))
-        });
-        let found: Vec<f64> = found.into_iter().collect::<Result<_, _>>()?;
-        let score = |wafs: &[f64]| {
-            let ratios: Vec<f64> = wafs.iter().zip(off).map(|(waf, off)| waf / off).collect();
-            self.learning.score(&ratios)
-        };
-        Ok(found.chunks(many.max(1)).map(score).collect())
     }
 }

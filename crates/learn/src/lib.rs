@@ -39,6 +39,7 @@ mod outcome;
 mod passes;
 mod recording;
 mod runner;
+mod scores;
 mod search;
 mod survival;
 mod text;

@@ -29,6 +29,8 @@ pub(crate) struct Part<'a> {
     first: Vec<Packed>,
     /// Page writes of a pass.
     pub written: u64,
+    /// Of these, not counted: those of the first part, if the second is judged.
+    aged: u64,
 }
 
 impl<'a> Part<'a> {
@@ -41,7 +43,14 @@ impl<'a> Part<'a> {
             first.push(Packed::new(Kind::Write, page, held.len() as u32, held[0]));
             page += held.len() as u32;
         }
-        Part { ops, first, written: written(ops) }
+        Part { ops, first, written: written(ops), aged: 0 }
+    }
+
+    /// Only what comes after the first `split` operations is counted, once.
+    #[must_use]
+    pub fn judged(self, split: usize) -> Part<'a> {
+        let first = self.ops.get(..split).unwrap_or(self.ops);
+        Part { aged: written(first), ..self }
     }
 }
 
@@ -117,16 +126,20 @@ impl Workload for Passes<'_> {
     }
 }
 
-/// The course of a simulation of whole passes over a part, on a drive with `space` pages of closed
-/// units: at least `age` times that much before counting begins, and `count` times counted, in an
-/// even number of passes, so that the two halves can be compared.
+/// The course of a simulation of a part on a drive with `space` pages of closed units: whole passes,
+/// at least one and `age` times that much, before counting begins. Counted are whole passes of at
+/// least `count` times that much; of a part that is judged, its end.
 pub(crate) fn plan(part: &Part<'_>, fill: u32, space: u64, age: u64, count: u64) -> Plan {
     let pass = part.written.max(1);
     let passes = |times: u64| times.saturating_mul(space).div_ceil(pass).max(1);
-    let counted = passes(count).next_multiple_of(2).saturating_mul(pass);
+    let counted = match part.aged {
+        0 => passes(count).saturating_mul(pass),
+        aged => pass.saturating_sub(aged).max(1),
+    };
+    let aged = passes(age).saturating_mul(pass).saturating_add(part.aged);
     Plan {
         precondition: Precondition::None,
-        age: Age::Pages(u64::from(fill).saturating_add(passes(age).saturating_mul(pass))),
+        age: Age::Pages(u64::from(fill).saturating_add(aged)),
         count: Some(counted),
         window_pages: (counted / WINDOWS).max(1),
     }
@@ -154,8 +167,12 @@ mod tests {
         assert_eq!(fill, [(0, 3, 0, nobody), (3, 2, 2, 1), (5, 2, 0, nobody), (7, 3, 0, nobody)]);
         assert_eq!(short(&all[4]), (3, 2, 2, 1));
         assert_eq!((all[5].kind, all[6]), (Kind::Trim, all[4]));
-        let plan = plan(&part, 10, 21, 2, 1);
-        assert_eq!((plan.age, plan.count), (Age::Pages(10 + 42), Some(24)));
+        let course = plan(&part, 10, 21, 2, 1);
+        assert_eq!((course.age, course.count), (Age::Pages(10 + 42), Some(22)));
+        // two operations, of which the second is judged
+        let ops = [ops[0], Packed::new(Kind::Write, 0, 3, 1)];
+        let course = plan(&Part::new(&ops, &[]).judged(1), 10, 21, 2, 1);
+        assert_eq!((course.age, course.count), (Age::Pages(10 + 45 + 2), Some(3)));
     }
 
     #[test]

@@ -126,24 +126,15 @@ impl Recording {
     }
 
     /// The file that holds each page when the trace begins, as far as it tells: the first to write
-    /// it; and the same where the first part ends.
-    pub fn holders(&self, split: usize) -> [Vec<u32>; 2] {
-        let mut first = vec![u32::MAX; self.pages as usize];
-        let mut later = first.clone();
-        for (at, op) in self.ops.iter().enumerate() {
-            if op.kind() != Kind::Write {
-                continue;
-            }
+    /// it.
+    pub fn holders(&self) -> Vec<u32> {
+        let mut holders = vec![u32::MAX; self.pages as usize];
+        for op in self.ops.iter().filter(|op| op.kind() == Kind::Write) {
             let range = op.page as usize..op.page as usize + op.pages() as usize;
-            let (Some(first), Some(later)) = (first.get_mut(range.clone()), later.get_mut(range))
-            else {
-                continue;
-            };
-            first.iter_mut().filter(|file| **file == u32::MAX).for_each(|file| *file = op.file);
-            let known = at >= split;
-            later.iter_mut().filter(|file| !known || **file == u32::MAX).for_each(|f| *f = op.file);
+            let held = holders.get_mut(range).into_iter().flatten();
+            held.filter(|file| **file == u32::MAX).for_each(|file| *file = op.file);
         }
-        [first, later]
+        holders
     }
 
     /// Where the first part ends: so that it has `share` (0 to 1) of the page writes.
@@ -320,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn who_holds_a_page_is_known_at_each_beginning() {
+    fn who_holds_a_page_is_known_from_the_first_write() {
         let by = |page, pages, file| Event { file: FileId(file), ..event(page, pages) };
         let folder = tempfile::tempdir().unwrap();
         let place = folder.path().join("t");
@@ -334,7 +325,7 @@ mod tests {
         writer.finish().unwrap();
         let trace = Trace::open(&place).unwrap();
         let recording = Recording::read(&trace, 4096, None, &|_| true).unwrap();
-        assert_eq!(recording.holders(2), [vec![1, 1, 3, 1], vec![1, 2, 3, 1]]);
+        assert_eq!(recording.holders(), [1, 1, 3, 1]);
     }
 
     #[test]

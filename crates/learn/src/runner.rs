@@ -45,13 +45,14 @@ impl Found {
         Found { waf: outcome.waf, windows: outcome.windows }
     }
 
-    /// How far the two halves of the counted passes differ, as a share.
-    pub fn drift(&self) -> f64 {
-        let (first, second) = self.windows.split_at(self.windows.len() / 2);
-        let mean = |windows: &[Window]| {
-            windows.iter().map(Window::waf).sum::<f64>() / windows.len().max(1) as f64
-        };
-        (mean(second) / mean(first) - 1.0).abs()
+    /// Two standard errors of the ratio to `off`, over the windows of the counted part.
+    pub fn two_errors(&self, off: &Found) -> Option<f64> {
+        let pairs = self.windows.iter().zip(&off.windows);
+        let ratios: Vec<f64> = pairs.map(|(own, off)| own.waf() / off.waf()).collect();
+        let n = ratios.len() as f64;
+        let mean = ratios.iter().sum::<f64>() / n;
+        let variance = ratios.iter().map(|r| (r - mean) * (r - mean)).sum::<f64>() / (n - 1.0);
+        Some(2.0 * (variance / n).sqrt()).filter(|error| error.is_finite())
     }
 }
 
