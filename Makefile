@@ -6,7 +6,7 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 DEMO_PACKAGES := gcc g++ libc6-dev make pkg-config libelf-dev zlib1g-dev postgresql postgresql-contrib
 PACKAGES := $(DEMO_PACKAGES) binutils xz-utils shellcheck clang llvm e2fsprogs xfsprogs btrfs-progs f2fs-tools
 
-.PHONY: bench-record-pgbench bench-record help packages demo-packages hook build demo test check bench bench-hook bench-switch bench-simulator bench-doctor bench-trace bench-lifetimes python regress regress-all bench-pgbench lab lab-record lab-postgres lab-power lab-quick fuzz-smoke nightly clean
+.PHONY: generate deb bench-watch bench-record-pgbench bench-record help packages demo-packages hook build demo test check bench bench-hook bench-switch bench-simulator bench-doctor bench-trace bench-lifetimes python regress regress-all bench-pgbench lab lab-record lab-postgres lab-power lab-quick fuzz-smoke nightly clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -42,7 +42,7 @@ demo: demo-packages build ## a quick trial of off, temp-vs-rest and wal-first on
 	rmdir $$traces 2>/dev/null || echo "traces: $$traces (shelflife trace summary $$traces/round-001-*)"; \
 	exit $$status
 
-bench: bench-hook bench-switch bench-simulator bench-doctor bench-trace bench-lifetimes bench-record ## all benchmarks
+bench: bench-watch bench-hook bench-switch bench-simulator bench-doctor bench-trace bench-lifetimes bench-record ## all benchmarks
 
 bench-simulator: ## pages per second of the drive simulator, and against a bare loop
 	$(CARGO) bench --locked -q -p shelflife-ssd --bench speed
@@ -63,6 +63,17 @@ bench-trace: ## events per second of importers, writer and reader
 
 bench-lifetimes: ## events per second of `lifetimes`, and against reading alone
 	$(CARGO) bench --locked -q -p shelflife-learn --bench lifetimes
+
+bench-watch: packages ## the daemon: file storms, a million files, pgbench with and without it; about 6 minutes
+	$(CARGO) bench --locked -q -p shelflife-watch --bench watch
+
+generate: ## man pages and completions below packaging/, from the arguments
+	$(CARGO) build --locked -q -p shelflife
+	rm -rf packaging/man packaging/completions
+	$(TARGET)/debug/shelflife generate packaging
+
+deb: build ## a Debian package below target/debian; `cargo install cargo-deb` first
+	$(CARGO) deb --locked -p shelflife --no-build
 
 python: ## a Python with DuckDB below target/, for the tests that query traces; without network they are skipped
 	@test -x $(TARGET)/python/bin/python || { scripts/packages.sh python3-venv && python3 -m venv $(TARGET)/python \

@@ -1,6 +1,7 @@
 //! The command line.
 
 mod doctor;
+mod generate;
 mod learn;
 mod lifetimes;
 mod prove;
@@ -10,6 +11,7 @@ mod trace;
 mod watch;
 
 pub use doctor::DoctorArgs;
+pub use generate::GenerateArgs;
 pub use learn::LearnArgs;
 pub use lifetimes::LifetimesArgs;
 pub use prove::ProveArgs;
@@ -74,6 +76,9 @@ pub enum Verb {
     Trace(TraceArgs),
     /// How long what is written lives, by class of file, relation, file or process
     Lifetimes(LifetimesArgs),
+    /// Write man pages and completions
+    #[command(hide = true)]
+    Generate(GenerateArgs),
     /// What write amplification drives would have under policies, for a trace or a workload
     Simulate(Box<SimulateArgs>),
     /// The policy that suits a trace and drives, judged on what it has not seen

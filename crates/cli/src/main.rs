@@ -26,6 +26,7 @@ fn main() -> ExitCode {
         Verb::Run(args) => verbs::run::run(&args),
         Verb::Apply(args) => verbs::apply::run(&args),
         Verb::Watch(args) => verbs::watch::run(&args),
+        Verb::Generate(args) => verbs::generate::run(&args),
         Verb::Status(args) => verbs::status::run(&args),
         Verb::Switch(args) => verbs::switch::run(&args),
         Verb::Policy(args) => verbs::policy::run(&args),

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
-use shelflife_control::{COLUMN_NO_RULE, Kind, Liveness, Run, start_time};
+use shelflife_control::{COLUMN_NO_RULE, Kind, Liveness, Registry, Run, start_time};
 use shelflife_layout::Class;
 use shelflife_lifetime::Lifetime;
 
@@ -137,6 +137,23 @@ pub fn status(run: &Run) -> Result<RunStatus, crate::Error> {
         servers,
         watching: watching(run)?,
     })
+}
+
+/// Of the processes of servers that runs of `registry` started: how many carry the hook, and how many
+/// there are. `None` if there is no such run, or it may not be looked at.
+pub fn hook_share(registry: &Registry) -> Option<(usize, usize)> {
+    let hooks = registry.runs().ok()?.into_iter().flatten().filter(|r| r.kind() == Kind::Hook);
+    let servers: Vec<ServerStatus> =
+        hooks.filter_map(|run| status(&run).ok()).flat_map(|status| status.servers).collect();
+    let postmasters = servers.iter().filter_map(|server| server.postmaster.as_ref());
+    let (mut with, mut all) = (0, 0);
+    for postmaster in postmasters {
+        with += usize::from(postmaster.carries == Carries::Yes);
+        all += 1;
+    }
+    with += servers.iter().map(|server| server.children_with_hook).sum::<usize>();
+    all += servers.iter().map(|server| server.children).sum::<usize>();
+    (!servers.is_empty()).then_some((with, all))
 }
 
 /// Whether a server runs in one of the run's data folders that was started after the run was, be

@@ -17,7 +17,7 @@ mod watching;
 pub use command::data_folders;
 pub use conflicts::{Conflict, conflicts};
 pub use hook::{Hook, hidden_from_others};
-pub use inspect::{Carries, Counted, Process, RunStatus, ServerStatus, status};
+pub use inspect::{Carries, Counted, Process, RunStatus, ServerStatus, hook_share, status};
 pub use launch::{Launch, Prepared, collect, environment};
 pub use policies::{PolicyError, load_policy, policy_text};
 pub use switch::{Swept, Switched, To, data_folders_of, sweep_run, switch};

@@ -25,6 +25,7 @@ use crate::Error;
 use crate::fanotify::Group;
 use crate::folder::Folder;
 use crate::hub::{Hub, Job};
+use crate::metrics::Listener;
 use crate::walk::work;
 use crate::{privilege, reader};
 
@@ -32,7 +33,8 @@ use crate::{privilege, reader};
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq)]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
-    /// Marks on file systems if this process may (CAP_SYS_ADMIN), else marks on folders.
+    /// Marks on file systems if this process may (CAP_SYS_ADMIN) and has no mounts of its own, else
+    /// marks on folders.
     #[default]
     Auto,
     /// Marks on every folder: no rights but the owner's.
@@ -78,6 +80,8 @@ pub enum Said {
     Swept(String),
     /// Something that a person should know of.
     Note(String),
+    /// All folders that are there have been swept; said once.
+    Ready,
     /// It is alive; said about once a second.
     Alive,
 }
@@ -89,10 +93,14 @@ pub struct Daemon {
     run: Run,
     jobs: Receiver<Job>,
     registry: Registry,
+    listener: Option<Listener>,
     options: Options,
     mode: Mode,
     begun: Instant,
 }
+
+/// The niceness of the thread that answers events; only root may have it.
+const URGENT: i32 = -10;
 
 impl Daemon {
     /// Finds the folders, registers the run, sets up notification, and gives up all rights but those
@@ -116,6 +124,7 @@ impl Daemon {
         }
         let (files, mode) = mark_file_systems(options.mode, &watched)?;
         let names = Group::names().map_err(Error::NoNotification)?;
+        let listener = options.metrics.as_deref().map(Listener::bind).transpose()?;
         shelflife_run::collect(registry)?;
         let command: Vec<OsString> = std::env::args_os().collect();
         let roots: Vec<PathBuf> = watched.iter().map(|f| f.base().to_owned()).collect();
@@ -128,6 +137,9 @@ impl Daemon {
             policy: Some((&policy.compile(), policy.name())),
             dry_run: options.dry_run,
         })?;
+        // A hint that comes after the write is lost, and an answer takes microseconds: where it may,
+        // the daemon goes before what waits for a processor; the sweeping thread goes last.
+        let _ = rustix::process::setpriority_process(None, URGENT);
         let prepared = run.drive().map_err(Error::from).and_then(|driver| {
             privilege::become_owner(owner, group)
                 .map_err(|source| Error::Privileges { uid: owner, source })?;
@@ -149,7 +161,7 @@ impl Daemon {
             me: std::process::id().cast_signed(),
         });
         let registry = registry.clone();
-        Ok(Daemon { hub, run, jobs, registry, options, mode, begun: Instant::now() })
+        Ok(Daemon { hub, run, jobs, registry, listener, options, mode, begun: Instant::now() })
     }
 
     /// How opens are seen: [`Mode::Folders`] or [`Mode::FileSystem`].
@@ -181,7 +193,10 @@ impl Daemon {
                 .map_err(system("take a signal"))?;
         }
         signals.set_nonblocking(true).map_err(system("make a pipe"))?;
-        let Daemon { hub, run, jobs, registry, options, mode, begun } = self;
+        let Daemon { hub, run, jobs, registry, listener, options, mode, begun } = self;
+        if let Some(listener) = listener {
+            listener.serve(&hub, mode, &registry).map_err(system("start a thread"))?;
+        }
         let sweeper = start_sweeper(&hub, jobs).map_err(system("start a thread"))?;
         hub.watched.iter().for_each(|folder| hub.ask_to_sweep(folder));
         let reader = {
@@ -246,7 +261,7 @@ type FileSystems = Option<(Group, Vec<(u32, u32)>)>;
 
 /// Marks the file systems of all roots, if that is wanted and allowed.
 fn mark_file_systems(wanted: Mode, watched: &[Arc<Folder>]) -> Result<(FileSystems, Mode), Error> {
-    if wanted == Mode::Folders {
+    if wanted == Mode::Folders || (wanted == Mode::Auto && !shares_mounts()) {
         return Ok((None, Mode::Folders));
     }
     let marked = Group::files().map_err(|source| (PathBuf::new(), source)).and_then(|group| {
@@ -262,6 +277,13 @@ fn mark_file_systems(wanted: Mode, watched: &[Arc<Folder>]) -> Result<(FileSyste
         Err(_) if wanted == Mode::Auto => Ok((None, Mode::Folders)),
         Err((path, source)) => Err(Error::NoFileSystemMark { path, source }),
     }
+}
+
+/// Whether this process sees the mounts that all see. A service with a file system view of its own
+/// does not: the descriptors of events would lie on other mounts than its roots, and none would count.
+fn shares_mounts() -> bool {
+    let own = std::fs::read_link("/proc/self/ns/mnt").ok();
+    own.is_some() && own == std::fs::read_link("/proc/1/ns/mnt").ok()
 }
 
 fn start_sweeper(hub: &Arc<Hub>, jobs: Receiver<Job>) -> std::io::Result<JoinHandle<()>> {
@@ -332,6 +354,7 @@ impl Ticker<'_> {
         let figures = figures(self.hub, self.mode);
         if !self.ready && figures.folders.iter().all(|f| f.swept || !f.present) {
             self.ready = true;
+            say(&Said::Ready);
             for f in &figures.folders {
                 say(&Said::Swept(format!(
                     "{}: {} files in {} folders swept in {} ms, {} hints set",
@@ -384,7 +407,7 @@ impl Ticker<'_> {
 }
 
 /// What the daemon says of itself.
-fn figures(hub: &Hub, mode: Mode) -> Watching {
+pub(crate) fn figures(hub: &Hub, mode: Mode) -> Watching {
     let of = |folder: &Arc<Folder>| {
         let figures = &folder.figures;
         let roots = folder.roots();

@@ -101,6 +101,14 @@ pub enum Error {
         /// What is wrong, with line and column.
         source: Box<toml::de::Error>,
     },
+    /// The socket for Prometheus could not be had.
+    #[error("{at}: cannot serve metrics there")]
+    Metrics {
+        /// Path or address.
+        at: String,
+        /// Why not.
+        source: io::Error,
+    },
     /// No folder was named.
     #[error(
         "no folder to watch; name a data folder, or put `folders = […]` into the configuration"

@@ -3,6 +3,7 @@
 pub mod apply;
 pub mod doctor;
 pub mod export;
+pub mod generate;
 pub mod hint;
 pub mod import;
 pub mod learn;

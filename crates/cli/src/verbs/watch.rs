@@ -6,7 +6,7 @@ use anyhow::anyhow;
 use shelflife_control::Registry;
 use shelflife_layout::Layout;
 use shelflife_run::load_policy;
-use shelflife_watch::{DEFAULT_POLICY, Daemon, Error, Mode, Options, Said};
+use shelflife_watch::{DEFAULT_POLICY, Daemon, Error, Mode, Notify, Options, Said};
 
 use crate::args::{WatchArgs, WatchLayout, WatchMode};
 use crate::done::{Done, Failure, NOT_HERE, USE};
@@ -25,12 +25,20 @@ pub fn run(args: &WatchArgs) -> Result<Done, Failure> {
             _ => "folders",
         }
     ));
-    daemon
-        .watch(&mut |said| match said {
-            Said::Swept(text) | Said::Note(text) => say(text),
-            _ => {}
-        })
-        .map_err(failure)?;
+    let notify = Notify::from_environment();
+    let mut ready = false;
+    let watched = daemon.watch(&mut |said| match said {
+        Said::Swept(text) | Said::Note(text) => say(text),
+        Said::Ready => {
+            ready = true;
+            notify.ready();
+        }
+        Said::Alive if ready => notify.alive(),
+        Said::Alive => notify.starting(30),
+        _ => {}
+    });
+    notify.stopping();
+    watched.map_err(failure)?;
     Ok(Done::default())
 }
 

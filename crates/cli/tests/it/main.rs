@@ -8,6 +8,7 @@ mod bad_input;
 mod command;
 mod debian;
 mod files;
+mod generated;
 mod held;
 mod hostile;
 mod loading;
