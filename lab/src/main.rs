@@ -56,6 +56,12 @@ pub struct Common {
 enum Part {
     /// Every stack on every kernel: what doctor predicts and prove shows, against what the drive saw
     Stacks(StacksOptions),
+    /// The matrix from the results at hand, without booting anything
+    Matrix {
+        /// Where it goes
+        #[arg(long, value_name = "FILE", default_value = "docs/support-matrix.md")]
+        matrix: PathBuf,
+    },
     /// The recorder: is every byte recorded with its file, hint and stream?
     Record(KernelOption),
     /// PostgreSQL under the hook: do WAL and relations get to different handles?
@@ -119,6 +125,7 @@ fn main() -> ExitCode {
     let common = &options.common;
     let done = match &options.part {
         Part::Stacks(stacks) => run::run(common, stacks),
+        Part::Matrix { matrix } => run::matrix(common, matrix),
         Part::Record(kernel) => record::record(common, kernel),
         Part::Postgres(kernel) => server::postgres(common, kernel),
         Part::Power(power) => server::power(common, power),

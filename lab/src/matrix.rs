@@ -48,13 +48,16 @@ pub fn cell(outcome: Option<&Outcome>) -> Cell {
         Some(Outcome { failed: Some(why), .. }) => Cell::Failed(why.clone()),
         Some(Outcome { skipped: Some(why), .. }) => Cell::Skipped(why.clone()),
         Some(outcome) => {
-            // prove writes files; a raw device has none
-            let raw = stacks::by_name(&outcome.stack).is_some_and(|s| s.filesystem == "raw");
             let lines = outcome.lines();
-            let prove = outcome.proves && !raw;
+            let prove = outcome.proves && !is_raw(outcome);
             Cell::Judged(MODES.map(|name| agree::mode(&lines, name, prove)))
         }
     }
+}
+
+/// Prove writes files; a raw device has none.
+fn is_raw(outcome: &Outcome) -> bool {
+    stacks::by_name(&outcome.stack).is_some_and(|stack| stack.filesystem == "raw")
 }
 
 impl Cell {
@@ -109,9 +112,11 @@ pub fn document(columns: &[Column], date: &str, emulator: &str) -> (String, Tall
     for column in columns {
         let _ = writeln!(text, "| {} | {} |", column.release, column.packages.join(", "));
     }
+    let outcomes = columns.iter().flat_map(|column| column.results.values());
+    let proved = outcomes.filter(|o| o.proves && !is_raw(o)).count();
     let _ = writeln!(
         text,
-        "\n{} cells agree, {} disagree, {} skipped.",
+        "\n{} cells agree, {} disagree, {} skipped. Prove was asked in {proved} of them.",
         tally.agree, tally.disagree, tally.skipped
     );
     (text + &body, tally)

@@ -23,11 +23,7 @@ const QUICK: [&str; 2] = ["6.12", "newest"];
 pub fn run(common: &Common, options: &StacksOptions) -> Result<bool> {
     let stacks = chosen(options)?;
     let lab = Lab::open(common, false)?;
-    let program = fs::read(&lab.program).with_context(|| lab.program.display().to_string())?;
-    let scripts = fingerprint(guest::WATCHERS.map(str::as_bytes));
-    let store =
-        Store::open(&lab.folder.join("results"), scripts, fingerprint([program.as_slice()]));
-    let run = Run { lab, store };
+    let run = Run { store: store(&lab)?, lab };
 
     let mut series = options.kernel.clone();
     if series.is_empty() && options.package.is_empty() {
@@ -51,11 +47,27 @@ pub fn run(common: &Common, options: &StacksOptions) -> Result<bool> {
     let tally = progress.tally;
     println!("{} cells agree, {} disagree, {} skipped", tally.agree, tally.disagree, tally.skipped);
     if !options.quick && options.stack.is_empty() && options.kernel.is_empty() {
-        let (text, _) = matrix::document(&columns, &today()?, &run.lab.tools.emulator()?);
-        fs::write(&options.matrix, text).with_context(|| options.matrix.display().to_string())?;
-        println!("{} written", options.matrix.display());
+        run.write(&columns, &options.matrix)?;
     }
     Ok(tally.disagree == 0)
+}
+
+/// Writes the matrix of all results of these scripts, whatever program was asked.
+pub fn matrix(common: &Common, to: &Path) -> Result<bool> {
+    let lab = Lab::open(common, false)?;
+    let kernels: Vec<_> =
+        kernel::SERIES.iter().map(|series| lab.kernel(series)).collect::<Result<_>>()?;
+    let run = Run { store: store(&lab)?, lab };
+    let columns: Vec<Column> =
+        kernels.iter().map(|(kernel, packages)| run.column(kernel, packages)).collect();
+    run.write(&columns, to)
+}
+
+/// The results of these scripts and this program.
+fn store(lab: &Lab) -> Result<Store> {
+    let program = fs::read(&lab.program).with_context(|| lab.program.display().to_string())?;
+    let scripts = fingerprint(guest::WATCHERS.map(str::as_bytes));
+    Ok(Store::open(&lab.folder.join("results"), scripts, fingerprint([program.as_slice()])))
 }
 
 fn chosen(options: &StacksOptions) -> Result<Vec<&'static Stack>> {
@@ -169,6 +181,14 @@ impl Run {
             progress.finish(outcome, begun, &self.store)?;
         }
         Ok(())
+    }
+
+    /// Writes the matrix; true if no cell disagrees.
+    fn write(&self, columns: &[Column], to: &Path) -> Result<bool> {
+        let (text, tally) = matrix::document(columns, &today()?, &self.lab.tools.emulator()?);
+        fs::write(to, text).with_context(|| to.display().to_string())?;
+        println!("{} written", to.display());
+        Ok(tally.disagree == 0)
     }
 
     fn column(&self, kernel: &Kernel, packages: &[String]) -> Column {
