@@ -16,6 +16,7 @@ mod output;
 mod outside;
 mod prove;
 mod record;
+mod record_pg;
 mod recovery;
 mod simulate;
 mod support;
