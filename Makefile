@@ -73,7 +73,7 @@ generate: ## man pages and completions below packaging/, from the arguments
 	$(TARGET)/debug/shelflife generate packaging
 
 deb: build ## a Debian package below target/debian; `cargo install cargo-deb` first
-	$(CARGO) deb --locked -p shelflife --no-build
+	$(CARGO) deb --locked -p shelflife --no-build --strip
 
 python: ## a Python with DuckDB below target/, for the tests that query traces; without network they are skipped
 	@test -x $(TARGET)/python/bin/python || { scripts/packages.sh python3-venv && python3 -m venv $(TARGET)/python \
