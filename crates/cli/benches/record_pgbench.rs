@@ -114,7 +114,10 @@ fn bench() -> Result<()> {
             let (low, high) = (ratio(interval.low_percent), ratio(interval.high_percent));
             println!(", 95 % interval {low:.4} … {high:.4} from {blocks} pairs");
             let met = if low >= LEAST { "met" } else { "not met" };
-            println!("lower bound at least {LEAST}: {met} (the interval is {:.4} wide)", high - low);
+            println!(
+                "lower bound at least {LEAST}: {met} (the interval is {:.4} wide)",
+                high - low
+            );
         }
         None => println!(", too few pairs for an interval"),
     }

@@ -15,8 +15,8 @@ use shelflife_control::Registry;
 use shelflife_postgres::{Cancel, Dsn};
 use shelflife_report::{Table, bytes, count, duration, figure, percent, plain};
 use shelflife_run::Hook;
-use shelflife_trial::filesystem::{Kind, Wanted};
 use shelflife_trace::Volume;
+use shelflife_trial::filesystem::{Kind, Wanted};
 use shelflife_trial::machine::Mount;
 use shelflife_trial::record::{Header, Round};
 use shelflife_trial::{
@@ -179,7 +179,8 @@ fn shown(args: &TrialArgs, results: &Results, outcome: &Outcome) -> Result<Done,
     }
     let mut text = format!("{}\n\n{}\n", plain(&outcome.answer), table(outcome));
     if let Some(table) = written(outcome) {
-        text += &format!("\nwritten to the devices for a transaction, and with which hint\n{table}\n");
+        text +=
+            &format!("\nwritten to the devices for a transaction, and with which hint\n{table}\n");
     }
     if !outcome.notes.is_empty() {
         text.push('\n');
