@@ -269,7 +269,7 @@ struct TraceSink {
     /// Bytes of names since then.
     open_names: u64,
     max_bytes: Option<u64>,
-    /// Bytes of the trace when a segment was last closed.
+    /// Bytes of the trace when a segment was last closed, and of the file table once more.
     closed_bytes: u64,
     own_events: u64,
     on_target: Option<Warning>,
@@ -338,13 +338,14 @@ impl TraceSink {
         self.open_events = 0;
         self.open_names = 0;
         if self.max_bytes.is_some() {
-            self.closed_bytes = size(&self.folder);
+            // the file table is written anew beside the old one
+            let files = std::fs::metadata(self.folder.join("files.parquet"));
+            self.closed_bytes = size(&self.folder) + files.map_or(0, |files| files.len());
         }
         Ok(())
     }
 
-    /// The most that the trace can take if it is closed now. `files.parquet` is written anew
-    /// beside the old one.
+    /// The most that the trace can take if it is closed now.
     fn at_most(&self) -> u64 {
         self.closed_bytes + self.open_events * EVENT_BYTES + self.open_names + FOOTER_BYTES
     }

@@ -77,9 +77,18 @@ pub fn record(
     until: &Until,
     look: &mut dyn FnMut(&Progress, &[Warning]) -> Signals,
 ) -> Result<Recorded, Error> {
+    let output = options.output.clone();
     let recorder = Recorder::start(options)?;
     let began = Instant::now();
-    let mut child = Running::start(&until.command)?;
+    let mut child = match Running::start(&until.command) {
+        Ok(child) => child,
+        Err(error) => {
+            // of a command that never ran there is nothing to keep; the folder is this recorder's
+            drop(recorder);
+            let _ = std::fs::remove_dir_all(&output);
+            return Err(error);
+        }
+    };
     // what is left to do needs no rights but to signal the command
     let _ = drop_capabilities(!until.command.is_empty());
     let warnings = recorder.warnings().to_vec();

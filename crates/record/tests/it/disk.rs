@@ -100,7 +100,10 @@ impl Disk {
     pub fn with(kind: &str, bytes: u64, mkfs: &[&str], options: &str) -> Disk {
         let device = Loop::new(bytes);
         let program = format!("mkfs.{kind}");
-        let quiet: &[&str] = if kind == "ext4" { &["-q", "-F"] } else { &["-q", "-f"] };
+        // ext4 would zero its tables later, by pages that belong to nobody
+        let eager = "lazy_itable_init=0,lazy_journal_init=0";
+        let quiet: &[&str] =
+            if kind == "ext4" { &["-q", "-F", "-E", eager] } else { &["-q", "-f"] };
         let args: Vec<&str> =
             quiet.iter().chain(mkfs).copied().chain([device.device.as_str()]).collect();
         run(&program, &args);
