@@ -4,7 +4,7 @@ CARGO ?= cargo
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 # A C compiler, what libbpf is built with, and the server with its extensions and pgbench.
 DEMO_PACKAGES := gcc g++ libc6-dev make pkg-config libelf-dev zlib1g-dev postgresql postgresql-contrib
-PACKAGES := $(DEMO_PACKAGES) binutils xz-utils shellcheck clang llvm e2fsprogs xfsprogs btrfs-progs f2fs-tools libelf-dev zlib1g-dev pkg-config
+PACKAGES := $(DEMO_PACKAGES) binutils xz-utils shellcheck clang llvm e2fsprogs xfsprogs btrfs-progs f2fs-tools
 
 .PHONY: generate deb bench-watch bench-record-pgbench bench-record help packages demo-packages hook build demo test check bench bench-hook bench-switch bench-simulator bench-doctor bench-trace bench-lifetimes python regress regress-all bench-pgbench lab lab-record lab-postgres lab-power lab-quick fuzz-smoke nightly clean
 
