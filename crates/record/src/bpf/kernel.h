@@ -143,6 +143,13 @@ struct bio {
 	void *bi_private;
 	struct bio_vec *bi_io_vec;
 };
+/* 7.3 and later: bi_bvec_done has another name. */
+struct bvec_iter___offset {
+	__u32 bi_offset;
+};
+struct bio___offset {
+	struct bvec_iter___offset bi_iter;
+};
 /* Up to 5.17. */
 struct bio___short {
 	__u16 bi_write_hint;

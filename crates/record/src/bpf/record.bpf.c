@@ -238,6 +238,16 @@ static __always_inline struct bio_vec *first_vec(struct bio *bio)
 	return vec ? (void *)vec + (__u64)at * bpf_core_type_size(struct bio_vec) : 0;
 }
 
+/* Bytes of the first vector that are not of this bio. */
+static __always_inline __u32 done_of_vec(struct bio *bio)
+{
+	struct bio___offset *later = (void *)bio;
+
+	if (bpf_core_field_exists(later->bi_iter.bi_offset))
+		return BPF_CORE_READ(later, bi_iter.bi_offset);
+	return BPF_CORE_READ(bio, bi_iter.bi_bvec_done);
+}
+
 static __always_inline struct inode *of_btrfs(struct bio *bio)
 {
 	struct btrfs_inode *inode;
@@ -600,7 +610,7 @@ static long one_bio(__u64 step, struct issuing *c)
 		whose = owner(c, meta);
 	if (c->found && whose == WHOSE_FILE && is_mixed(c->found)) {
 		c->vec = first_vec(bio);
-		c->in_vec = BPF_CORE_READ(bio, bi_iter.bi_bvec_done);
+		c->in_vec = done_of_vec(bio);
 		c->left = bytes;
 		c->run_inode = c->found;
 		c->run_sector = sector;
