@@ -34,6 +34,8 @@ make_cluster() {
 		timezone = 'GMT'
 		log_timezone = 'GMT'
 	END
+	# initdb's own sync goes file by file, which takes long here
+	sync
 }
 
 start_server() {
