@@ -120,6 +120,7 @@ fn run_status_and_switch_speak_json_with_the_documented_fields() {
         run,
         &[
             "name",
+            "kind",
             "on",
             "dry_run",
             "generation",
