@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
+use shelflife_mounts::DevNumber;
+
 use crate::cloud::{self, CloudDisk};
 use crate::host::Host;
 
@@ -88,8 +90,8 @@ impl Block {
     }
 
     /// The device with this number.
-    pub(crate) fn numbered(host: &Host, (major, minor): (u32, u32)) -> Option<Block> {
-        let folder = host.resolve(format!("/sys/dev/block/{major}:{minor}"))?;
+    pub(crate) fn numbered(host: &Host, number: DevNumber) -> Option<Block> {
+        let folder = host.resolve(format!("/sys/dev/block/{number}"))?;
         Block::in_folder(host, folder)
     }
 
@@ -131,10 +133,8 @@ impl Block {
     }
 
     /// Device number.
-    pub(crate) fn number(&self, host: &Host) -> Option<(u32, u32)> {
-        let text = host.text(self.folder.join("dev"))?;
-        let (major, minor) = text.split_once(':')?;
-        Some((major.parse().ok()?, minor.parse().ok()?))
+    pub(crate) fn number(&self, host: &Host) -> Option<DevNumber> {
+        host.number(self.folder.join("dev"))
     }
 
     /// Vendor (empty for NVMe) and model.

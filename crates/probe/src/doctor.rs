@@ -8,6 +8,8 @@ use serde::Serialize;
 use shelflife_postgres::DataFolder;
 use shelflife_postgres::procfs::Procfs;
 
+use shelflife_mounts::DevNumber;
+
 use crate::answer::{Answer, Verdict};
 use crate::block::{Block, Listed};
 use crate::error::Error;
@@ -84,7 +86,7 @@ impl Doctor {
                 };
                 Ok(Located {
                     path: Path::new("/dev").join(block.name),
-                    device: (0, 0),
+                    device: DevNumber { major: 0, minor: 0 },
                     block: Some(number),
                     folder: false,
                     special: false,
@@ -189,19 +191,18 @@ impl Doctor {
             false => disk.folder.join(name),
         };
         let number = host.text(folder.join("dev"));
-        let number = number.as_deref().and_then(|text| text.split_once(':'));
-        let number = number.and_then(|(a, b)| Some((a.parse().ok()?, b.parse().ok()?)));
-        let source = format!("/dev/{name}");
+        let number = number.and_then(|text| text.parse::<DevNumber>().ok());
+        let source = Path::new("/dev").join(name);
         let mounts = ways.mounts.iter().filter(|mount| {
-            Some(mount.device) == number || (mount.device.0 == 0 && mount.source == source)
+            Some(mount.device) == number || (mount.device.major == 0 && mount.source == source)
         });
         let mut seen: Option<&str> = None;
         for mount in mounts {
             // Bind mounts of the same file system are one.
-            if seen != Some(mount.kind.as_str()) {
-                holds.push(format!("{} on {}", mount.kind, mount.point.display()));
+            if seen != Some(mount.file_system.as_str()) {
+                holds.push(format!("{} on {}", mount.file_system, mount.point.display()));
             }
-            seen = Some(&mount.kind);
+            seen = Some(&mount.file_system);
         }
         holds.extend(host.names(folder.join("holders")));
     }

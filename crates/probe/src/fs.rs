@@ -4,9 +4,9 @@
 //! attributes and the rules of [`crate::rules`]; one that is not known here is unknown, not lost.
 
 use shelflife_lifetime::Lifetime;
+use shelflife_mounts::Mount;
 
 use crate::kernel::Kernel;
-use crate::mounts::Mount;
 use crate::rules::{self, Rule};
 use crate::signal::{Grid, Mode, Signal};
 use crate::step::{Effect, Step};
@@ -86,7 +86,7 @@ impl Ground<'_> {
 /// Follows the hints `given`, one for each way and lifetime (`None`: not known), through the file
 /// system.
 pub(crate) fn produce(ground: &Ground<'_>, given: &Grid<Option<u8>>) -> Produced {
-    let kind = ground.mount.kind.as_str();
+    let kind = ground.mount.file_system.as_str();
     if let Some((_, why)) = NEVER.iter().find(|(name, _)| *name == kind || is_fuse(kind, name)) {
         let why = format!("{why}: the call succeeds, and nothing leaves the file system");
         let step = step(ground, Effect::Drops, why).source(format!("no write_hint in fs/{kind}"));
@@ -126,9 +126,9 @@ fn is_fuse(kind: &str, name: &str) -> bool {
 
 fn step(ground: &Ground<'_>, effect: Effect, why: impl Into<String>) -> Step {
     let mount = ground.mount;
-    Step::new("file system", &mount.kind, effect, why).from(format!(
+    Step::new("file system", &mount.file_system, effect, why).from(format!(
         "/proc/self/mountinfo: {} on {}",
-        mount.source,
+        mount.source.display(),
         mount.point.display()
     ))
 }
@@ -169,7 +169,7 @@ fn before_hints(ground: &Ground<'_>, given: &Grid<Option<u8>>) -> Option<Produce
         let step = step(ground, Effect::Keeps, "passes hints to NVMe streams, which are off");
         return Some(Produced { signals, step, uses: None, ends: false });
     }
-    let uses = match ground.mount.kind.as_str() {
+    let uses = match ground.mount.file_system.as_str() {
         "f2fs" => f2fs_logs(ground, given),
         _ => None,
     };
@@ -183,7 +183,7 @@ fn before_hints(ground: &Ground<'_>, given: &Grid<Option<u8>>) -> Option<Produce
     );
     let step = step(ground, Effect::Drops, why)
         .source(format!("{}; {}", rules::STREAMS_REMOVED.source, rules::BLOCK_HINT.source))
-        .change(format!("Linux {} or later", needed(&ground.mount.kind).since));
+        .change(format!("Linux {} or later", needed(&ground.mount.file_system).since));
     Some(Produced { signals: Grid::all(Signal::NOTHING), step, uses, ends: false })
 }
 

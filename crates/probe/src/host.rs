@@ -10,6 +10,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use shelflife_lifetime::Lifetime;
+use shelflife_mounts::DevNumber;
 
 /// A machine: its files below a root, and its calls.
 #[derive(Debug)]
@@ -23,10 +24,10 @@ pub struct Host {
 pub struct Located {
     /// Absolute, without links.
     pub path: PathBuf,
-    /// Device number of the file system that it lies on (`st_dev`): major, minor.
-    pub device: (u32, u32),
+    /// Device number of the file system that it lies on (`st_dev`).
+    pub device: DevNumber,
     /// For a block device: its own number.
-    pub block: Option<(u32, u32)>,
+    pub block: Option<DevNumber>,
     /// Whether it is a folder.
     pub folder: bool,
     /// Whether it is neither file nor folder nor block device.
@@ -81,7 +82,7 @@ pub trait Calls: fmt::Debug {
     /// # Errors
     ///
     /// As for [`Calls::nvme`].
-    fn device_mapper(&self, number: (u32, u32)) -> io::Result<Vec<u8>>;
+    fn device_mapper(&self, number: DevNumber) -> io::Result<Vec<u8>>;
 }
 
 /// An NVMe command that only reads.

@@ -39,7 +39,7 @@ mod layers;
 mod leaf;
 #[allow(unsafe_code)]
 mod live;
-mod mounts;
+mod mountstats;
 pub mod nvme;
 pub mod prove;
 pub mod rules;

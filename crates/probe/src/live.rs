@@ -10,8 +10,8 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
-use rustix::fs::{major, minor};
 use shelflife_lifetime::Lifetime;
+use shelflife_mounts::DevNumber;
 
 use crate::host::{Calls, HintFailure, Located, NvmeCommand, ScsiCommand};
 
@@ -33,8 +33,8 @@ impl Calls for Live {
         let meta = fs::metadata(&path)?;
         let block = meta.file_type().is_block_device().then(|| meta.rdev());
         Ok(Located {
-            device: (major(meta.dev()), minor(meta.dev())),
-            block: block.map(|number| (major(number), minor(number))),
+            device: DevNumber::from_stat(meta.dev()),
+            block: block.map(DevNumber::from_stat),
             folder: meta.is_dir(),
             special: !(meta.is_dir() || meta.is_file() || block.is_some()),
             path,
@@ -108,13 +108,13 @@ impl Calls for Live {
         Ok(data.len().saturating_sub(left))
     }
 
-    fn device_mapper(&self, number: (u32, u32)) -> io::Result<Vec<u8>> {
+    fn device_mapper(&self, number: DevNumber) -> io::Result<Vec<u8>> {
         let file = open(Path::new("/dev/mapper/control"))?;
         // As 64-bit words: the kernel's structure holds a u64.
         let mut buffer = vec![0u64; 2048];
         let len = buffer.len() * 8;
-        // SAFETY: a slice of u64 may be seen as bytes; `buffer` is not used but through it till the
-        // end.
+        // SAFETY: any u64 may be seen as bytes, `len` is what the buffer has of them, and it is not
+        // used but through this slice till the end.
         let bytes = unsafe { std::slice::from_raw_parts_mut(buffer.as_mut_ptr().cast(), len) };
         fill_dm(bytes, number, len);
         // SAFETY: the descriptor is open; the buffer begins with `struct dm_ioctl` and has the
@@ -126,7 +126,7 @@ impl Calls for Live {
 }
 
 /// `struct dm_ioctl` for `DM_TABLE_STATUS` of a device by its number.
-fn fill_dm(bytes: &mut [u8], (major, minor): (u32, u32), len: usize) {
+fn fill_dm(bytes: &mut [u8], number: DevNumber, len: usize) {
     /// `DM_STATUS_TABLE_FLAG`: the table, not the state.
     const TABLE: u32 = 1 << 4;
     let mut put = |at: usize, value: &[u8]| bytes[at..at + value.len()].copy_from_slice(value);
@@ -137,6 +137,7 @@ fn fill_dm(bytes: &mut [u8], (major, minor): (u32, u32), len: usize) {
     put(16, &DM_IOCTL_SIZE.to_ne_bytes());
     put(28, &TABLE.to_ne_bytes());
     // `huge_encode_dev`: the kernel's 64-bit form, which is `new_encode_dev`.
+    let DevNumber { major, minor } = number;
     let number = minor & 0xff | major << 8 | (minor & !0xff) << 12;
     put(40, &u64::from(number).to_ne_bytes());
 }
@@ -289,7 +290,7 @@ mod tests {
         #[cfg(target_pointer_width = "64")]
         assert_eq!((size_of::<SgIo>(), offset_of!(SgIo, resid)), (88, 72));
         let mut bytes = [0u8; 512];
-        fill_dm(&mut bytes, (254, 0x12345), 512);
+        fill_dm(&mut bytes, DevNumber { major: 254, minor: 0x12345 }, 512);
         assert_eq!(bytes[40..48], (0x45u64 | 254 << 8 | 0x123 << 20).to_ne_bytes());
     }
 

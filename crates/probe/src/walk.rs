@@ -6,6 +6,7 @@
 use std::path::Path;
 
 use shelflife_lifetime::Lifetime;
+use shelflife_mounts::{DevNumber, Mount, Mounts};
 
 use crate::block::{Block, Kind};
 use crate::fs::{self, Ground, Use};
@@ -13,7 +14,7 @@ use crate::host::{Host, Located};
 use crate::kernel::Kernel;
 use crate::layers;
 use crate::leaf::{self, Above, Leaf};
-use crate::mounts::{self, Mount};
+use crate::mountstats;
 use crate::rules;
 use crate::signal::{Grid, Mode, Signal};
 use crate::step::{Effect, Step};
@@ -21,12 +22,17 @@ use crate::step::{Effect, Step};
 /// Deeper stacks are not followed.
 const DEEPEST: usize = 16;
 
+/// What is mounted; nothing if that cannot be read.
+pub(crate) fn mounts(host: &Host) -> Mounts {
+    Mounts::parse(host.text("/proc/self/mountinfo").unwrap_or_default().as_bytes())
+}
+
 /// All that the walks over one machine share.
 #[derive(Debug)]
 pub(crate) struct Ways<'a> {
     pub(crate) host: &'a Host,
     pub(crate) kernel: Kernel,
-    pub(crate) mounts: Vec<Mount>,
+    pub(crate) mounts: Mounts,
     mountstats: String,
     /// Whether devices may be asked.
     ask: bool,
@@ -50,7 +56,7 @@ impl<'a> Ways<'a> {
         Ways {
             host,
             kernel: Kernel::read(host, path),
-            mounts: mounts::parse(&host.text("/proc/self/mountinfo").unwrap_or_default()),
+            mounts: mounts(host),
             mountstats: host.text("/proc/self/mountstats").unwrap_or_default(),
             ask,
         }
@@ -107,9 +113,9 @@ impl<'a> Ways<'a> {
     }
 
     /// A block device as the path itself.
-    fn raw(&self, walk: &mut Walk, number: (u32, u32), given: &Grid<Option<u8>>) {
+    fn raw(&self, walk: &mut Walk, number: DevNumber, given: &Grid<Option<u8>>) {
         let Some(block) = Block::numbered(self.host, number) else {
-            let name = format!("{}:{}", number.0, number.1);
+            let name = number.to_string();
             walk.steps.push(
                 Step::new("device", name, Effect::Unknown, "it is not in /sys")
                     .from("/sys/dev/block")
@@ -162,7 +168,7 @@ impl<'a> Ways<'a> {
         given: &Grid<Option<u8>>,
         depth: usize,
     ) -> Option<Use> {
-        let Some(mount) = mounts::of(&self.mounts, &place.path, place.device) else {
+        let Some(mount) = self.mounts.of_file(&place.path, place.device) else {
             walk.steps.push(
                 Step::new("file system", "?", Effect::Unknown, "its mount was not found")
                     .from("/proc/self/mountinfo")
@@ -171,19 +177,20 @@ impl<'a> Ways<'a> {
             return None;
         };
         if depth == 1 {
-            walk.file_system = Some(mount.kind.clone());
+            walk.file_system = Some(mount.file_system.clone());
         }
         let below = self.below(mount, place);
         let ground = Ground {
             kernel: &self.kernel,
             mount,
             attributes: self.host.calls().attributes(&place.path),
-            zoned: mount.kind == "xfs" && mounts::has_zones(&self.mountstats, &mount.point),
+            zoned: mount.file_system == "xfs"
+                && mountstats::has_zones(&self.mountstats, &mount.point),
             streams: below.first().and_then(|block| block.write_streams(self.host)),
         };
         let produced = fs::produce(&ground, given);
         walk.steps.push(Step { depth, ..produced.step });
-        if let Some(upper) = mount.option("upperdir").filter(|_| mount.kind == "overlay") {
+        if let Some(upper) = mount.option("upperdir").filter(|_| mount.file_system == "overlay") {
             // On the host itself the file below can be seen; in a container it cannot.
             let upper = self.host.calls().locate(Path::new(upper)).ok();
             if let Some(upper) = upper.filter(|u| u.device != place.device && depth < DEEPEST) {
@@ -194,15 +201,15 @@ impl<'a> Ways<'a> {
             return None;
         }
         if below.is_empty() {
-            let name = &mount.source;
+            let name = mount.source.display().to_string();
             walk.steps.push(
-                Step::new("device", name, Effect::Unknown, "the device below was not found")
+                Step::new("device", &name, Effect::Unknown, "the device below was not found")
                     .from("/sys/dev/block, /sys/fs/btrfs")
                     .missing(format!("the block device of {name} in /sys")),
             );
         }
         for block in &below {
-            let top = (Some(mount.kind.as_str()), block.name.as_str());
+            let top = (Some(mount.file_system.as_str()), block.name.as_str());
             self.device(walk, block, &produced.signals, depth + 1, top);
         }
         produced.uses
@@ -212,14 +219,14 @@ impl<'a> Ways<'a> {
     /// of XFS.
     fn below(&self, mount: &Mount, place: &Located) -> Vec<Block> {
         let host = self.host;
-        if let Some(realtime) = mount.option("rtdev").filter(|_| mount.kind == "xfs") {
-            return self.by_path(realtime).into_iter().collect();
+        if let Some(realtime) = mount.option("rtdev").filter(|_| mount.file_system == "xfs") {
+            return self.by_path(Path::new(realtime)).into_iter().collect();
         }
         let numbers = [mount.device, place.device];
-        let by_number = numbers.iter().filter(|(major, _)| *major != 0);
+        let by_number = numbers.iter().filter(|number| number.major != 0);
         let own = by_number.filter_map(|number| Block::numbered(host, *number)).next();
         let own = own.or_else(|| self.by_path(&mount.source));
-        if mount.kind != "btrfs" {
+        if mount.file_system != "btrfs" {
             return own.into_iter().collect();
         }
         for id in host.names("/sys/fs/btrfs") {
@@ -232,11 +239,11 @@ impl<'a> Ways<'a> {
     }
 
     /// The block device at a path such as `/dev/mapper/pg`.
-    pub(crate) fn by_path(&self, path: &str) -> Option<Block> {
-        let located = self.host.calls().locate(Path::new(path)).ok();
+    pub(crate) fn by_path(&self, path: &Path) -> Option<Block> {
+        let located = self.host.calls().locate(path).ok();
         let number = located.and_then(|located| located.block);
         let by_number = number.and_then(|number| Block::numbered(self.host, number));
-        by_number.or_else(|| Block::named(self.host, path.strip_prefix("/dev/")?))
+        by_number.or_else(|| Block::named(self.host, path.strip_prefix("/dev").ok()?.to_str()?))
     }
 
     /// A block device, with what stands on it: the file system's type, and the name of the device

@@ -5,45 +5,13 @@
 //! device that issues no requests (it hands its writes on, or is memory) is never a leaf.
 
 use std::collections::BTreeSet;
-use std::fmt;
 use std::fs;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
+
+use shelflife_mounts::{DevNumber, Mount, Mounts};
 
 use crate::error::Error;
-use crate::mounts::{Mount, Mounts};
-
-/// Number of a device.
-#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
-pub struct DevNumber {
-    /// 0 to 4095.
-    pub major: u32,
-    /// 0 to 1048575.
-    pub minor: u32,
-}
-
-impl DevNumber {
-    /// From the kernel's own form, 12 and 20 bits (`include/linux/kdev_t.h`).
-    pub const fn from_kernel(number: u32) -> DevNumber {
-        DevNumber { major: number >> 20, minor: number & 0xf_ffff }
-    }
-}
-
-impl fmt::Display for DevNumber {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}", self.major, self.minor)
-    }
-}
-
-impl FromStr for DevNumber {
-    type Err = std::num::ParseIntError;
-
-    fn from_str(text: &str) -> Result<DevNumber, Self::Err> {
-        let (major, minor) = text.trim().split_once(':').unwrap_or((text, ""));
-        Ok(DevNumber { major: major.parse()?, minor: minor.parse()? })
-    }
-}
 
 /// A device that issues requests.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -140,7 +108,8 @@ impl System {
     /// The system refused.
     pub fn mounts(&self) -> Result<Mounts, Error> {
         let path = self.root.join("proc/self/mountinfo");
-        Mounts::read(&path).map_err(Error::io("read", &path))
+        let text = fs::read(&path).map_err(Error::io("read", &path))?;
+        Ok(Mounts::parse(&text))
     }
 
     /// As [`Target::of_path`]; `path` is absolute and has no links.

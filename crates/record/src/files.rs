@@ -11,10 +11,10 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use shelflife_layout::Class;
+use shelflife_mounts::{DevNumber, Mounts};
 use shelflife_trace::{Error as TraceError, FileClass, FileEntry, FileId, FileTable};
 
-use crate::device::{DevNumber, System};
-use crate::mounts::Mounts;
+use crate::device::System;
 use crate::naming::{DataFolders, Named, Naming, class};
 use crate::raw::{FileKey, Issue, Name, Whose};
 

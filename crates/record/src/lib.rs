@@ -29,7 +29,6 @@ mod error;
 mod files;
 #[cfg(feature = "bpf")]
 mod kernel;
-mod mounts;
 mod naming;
 pub mod pg;
 mod privileges;
@@ -40,13 +39,13 @@ mod session;
 mod symbols;
 mod watch;
 
-pub use device::{DevNumber, Disk, Leaf, System, Target};
+pub use device::{Disk, Leaf, System, Target};
 pub use engine::Tally;
 pub use error::Error;
-pub use mounts::{Mount, Mounts};
 pub use naming::{Named, Naming};
 pub use privileges::drop_capabilities;
 pub use raw::{Comm, FileKey, Issue, Whose};
 pub use recorder::{Ended, Options, Progress, Recorder, Summary, Warning};
 pub use session::{Reason, Recorded, Signals, Until, record};
+pub use shelflife_mounts::{DevNumber, Mount, Mounts};
 pub use watch::{Seen, Sum, Watch, What};

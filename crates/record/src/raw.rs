@@ -8,9 +8,8 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 
 use shelflife_lifetime::Lifetime;
+use shelflife_mounts::DevNumber;
 use shelflife_trace::{Flags, Op};
-
-use crate::device::DevNumber;
 
 const ISSUE: u8 = 1;
 const NAME: u8 = 2;

@@ -289,7 +289,7 @@ impl TraceSink {
         let mut meta = Meta::new("record", devices);
         meta.kernel = Some(rustix::system::uname().release().to_string_lossy().into_owned());
         meta.file_system = target.mount.as_ref().map(|mount| mount.file_system.clone());
-        meta.mount_options = target.mount.as_ref().map(|mount| mount.options.clone());
+        meta.mount_options = target.mount.as_ref().map(|mount| mount.options.join(","));
         meta.policy = options.policy;
         meta.source.inputs = options.command;
         let (start, unix) = now();

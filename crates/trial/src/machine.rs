@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use shelflife_mounts::{DevNumber, Mounts};
 
 use crate::error::{Error, Result};
 
@@ -74,70 +75,24 @@ impl Mount {
         let folder = folder.canonicalize().map_err(Error::io("cannot follow", folder))?;
         let device = fs::metadata(&folder).map_err(Error::io("cannot look at", &folder))?.dev();
         let path = proc.join("self/mountinfo");
-        let text = fs::read_to_string(&path).map_err(Error::io("cannot read", &path))?;
-        let wanted = format!("{}:{}", rustix::fs::major(device), rustix::fs::minor(device));
-        Ok(pick(&text, &wanted, &folder).unwrap_or_else(|| Mount {
-            device: format!("device {wanted}"),
-            point: "/".into(),
-            file_system: "unknown".into(),
-            options: String::new(),
-        }))
+        let text = fs::read(&path).map_err(Error::io("cannot read", &path))?;
+        let device = DevNumber::from_stat(device);
+        let mounts = Mounts::parse(&text);
+        Ok(match mounts.of_file(&folder, device) {
+            Some(mount) => Mount {
+                device: mount.source.display().to_string(),
+                point: mount.point.clone(),
+                file_system: mount.file_system.clone(),
+                options: mount.options.join(","),
+            },
+            None => Mount {
+                device: format!("device {device}"),
+                point: "/".into(),
+                file_system: "unknown".into(),
+                options: String::new(),
+            },
+        })
     }
-}
-
-fn pick(mountinfo: &str, device: &str, folder: &Path) -> Option<Mount> {
-    let above: Vec<(bool, Mount)> = mountinfo
-        .lines()
-        .filter_map(parse_mount)
-        .map(|(number, mount)| (number == device, mount))
-        .filter(|(_, mount)| folder.starts_with(&mount.point))
-        .collect();
-    // A later mount at the same point hides the earlier one; `max_by_key` takes the last.
-    let longest = |same: bool| {
-        above
-            .iter()
-            .filter(move |(is_same, _)| *is_same || !same)
-            .max_by_key(|(_, mount)| mount.point.as_os_str().len())
-    };
-    longest(true).or_else(|| longest(false)).map(|(_, mount)| mount.clone())
-}
-
-/// `36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw,errors=continue`
-fn parse_mount(line: &str) -> Option<(String, Mount)> {
-    let (left, right) = line.split_once(" - ")?;
-    let mut left = left.split(' ');
-    let number = left.nth(2)?.to_owned();
-    let point = unescape(left.nth(1)?);
-    let options = left.next()?;
-    let mut right = right.split(' ');
-    let file_system = right.next()?.to_owned();
-    let device = unescape(right.next()?);
-    let options = match right.next() {
-        Some(own) => format!("{options};{own}"),
-        None => options.to_owned(),
-    };
-    Some((number, Mount { device, point: point.into(), file_system, options }))
-}
-
-/// Space, tab, line break and backslash are written as three octal digits.
-fn unescape(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(at) = rest.find('\\') {
-        out.push_str(&rest[..at]);
-        let code = rest.get(at + 1..at + 4).and_then(|d| u8::from_str_radix(d, 8).ok());
-        match code.filter(u8::is_ascii) {
-            Some(code) => {
-                out.push(char::from(code));
-                rest = &rest[at + 4..];
-            }
-            None => {
-                out.push('\\');
-                rest = &rest[at + 1..];
-            }
-        }
-    }
-    out + rest
 }
 
 /// Counters of the machine at one moment.
@@ -230,28 +185,6 @@ pub fn free_space(folder: &Path) -> Result<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    const MOUNTS: &str = "\
-22 27 0:21 / /proc rw,relatime - proc proc rw
-27 1 254:0 / / rw,relatime - ext4 /dev/vda rw,discard
-40 27 259:3 / /srv/my\\040data rw,noatime shared:1 - xfs /dev/nvme0n1p3 rw,attr2
-41 27 0:50 /sub /srv/b rw - btrfs /dev/sda1 rw,subvol=/sub
-42 27 254:0 /x /srv/bind rw - ext4 /dev/vda rw
-";
-
-    #[test]
-    fn the_mount_is_found_by_number_and_by_place() {
-        let found = |device: &str, folder: &str| {
-            let mount = pick(MOUNTS, device, Path::new(folder)).unwrap();
-            format!("{} {} {}", mount.device, mount.point.display(), mount.file_system)
-        };
-        assert_eq!(found("254:0", "/srv/x"), "/dev/vda / ext4");
-        assert_eq!(found("254:0", "/srv/bind/y"), "/dev/vda /srv/bind ext4");
-        assert_eq!(found("259:3", "/srv/my data/y"), "/dev/nvme0n1p3 /srv/my data xfs");
-        // btrfs gives files another number than the mount has
-        assert_eq!(found("0:77", "/srv/b/y"), "/dev/sda1 /srv/b btrfs");
-        assert_eq!(pick("nonsense\n", "1:1", Path::new("/")), None);
-    }
 
     #[test]
     fn a_recorded_machine_is_read() {

@@ -8,7 +8,7 @@
 //! server ever waits for a daemon.
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
 use rustix::io::Errno;
 
@@ -92,7 +92,8 @@ impl Handle {
         }
         // SAFETY: zeroed is a valid statfs, and fstatfs has filled it.
         let fsid = unsafe { stat.assume_init() }.f_fsid;
-        // SAFETY: fsid_t is two ints (`__kernel_fsid_t`); libc keeps them private.
+        // SAFETY: fsid_t is two ints (`__kernel_fsid_t`), which libc keeps private: any bits are
+        // valid as bytes, and the compiler checks that the sizes are equal.
         let fsid: [u8; FSID] = unsafe { std::mem::transmute(fsid) };
         let length = (room.bytes as usize).min(MAX_HANDLE);
         let bytes = room.handle.get(..length).unwrap_or_default();
@@ -152,12 +153,12 @@ impl Group {
     fn new(report: u32) -> io::Result<Group> {
         let flags = libc::FAN_CLASS_NOTIF | libc::FAN_CLOEXEC | libc::FAN_NONBLOCK | report;
         let file = libc::O_RDONLY | libc::O_LARGEFILE | libc::O_CLOEXEC | libc::O_NOATIME;
-        // SAFETY: takes no pointer.
+        // SAFETY: the call takes two numbers and no pointer.
         let fd = unsafe { libc::fanotify_init(flags, file.cast_unsigned()) };
         if fd == -1 {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: just made, and nobody else's.
+        // SAFETY: fanotify_init has just made this descriptor, so nobody else owns it.
         Ok(Group { fd: unsafe { OwnedFd::from_raw_fd(fd) } })
     }
 
@@ -183,7 +184,8 @@ impl Group {
 
     fn mark(&self, flags: u32, mask: u64, folder: impl AsFd) -> io::Result<()> {
         let folder = folder.as_fd().as_raw_fd();
-        // SAFETY: a null path means the object of the descriptor, which is open.
+        // SAFETY: both descriptors are open through the call; the path is null, which means the
+        // object of the second, and is not followed.
         let rc = unsafe {
             libc::fanotify_mark(self.fd.as_raw_fd(), flags, mask, folder, std::ptr::null())
         };
@@ -197,7 +199,14 @@ impl Group {
     /// Those of `read(2)` but `EAGAIN` and `EINTR`.
     pub fn read(&self, buffer: &mut [u8], each: &mut dyn FnMut(Event<'_>)) -> io::Result<usize> {
         match rustix::io::read(&self.fd, &mut *buffer) {
-            Ok(length) => Ok(parse(buffer.get(..length).unwrap_or_default(), each)),
+            Ok(length) => {
+                Ok(parse(buffer.get(..length).unwrap_or_default(), &mut |mut event, fd| {
+                    // SAFETY: the kernel wrote these bytes just now, and opened the descriptor in them for
+                    // this process; each event is handed over once, so nobody else owns it.
+                    event.file = (fd >= 0).then(|| unsafe { OwnedFd::from_raw_fd(fd) });
+                    each(event);
+                }))
+            }
             Err(Errno::AGAIN | Errno::INTR) => Ok(0),
             Err(errno) => Err(errno.into()),
         }
@@ -210,16 +219,17 @@ const METADATA: usize = 24;
 /// `FAN_EVENT_INFO_TYPE_DFID_NAME`.
 const DFID_NAME: u8 = 2;
 
-fn parse(mut bytes: &[u8], each: &mut dyn FnMut(Event<'_>)) -> usize {
+/// Hands over each event, still without file, with the number of its descriptor; negative for none.
+fn parse(mut bytes: &[u8], each: &mut dyn FnMut(Event<'_>, RawFd)) -> usize {
     let mut count = 0;
-    while let Some(event) = event_at(&mut bytes) {
+    while let Some((event, fd)) = event_at(&mut bytes) {
         count += 1;
-        each(event);
+        each(event, fd);
     }
     count
 }
 
-fn event_at<'b>(bytes: &mut &'b [u8]) -> Option<Event<'b>> {
+fn event_at<'b>(bytes: &mut &'b [u8]) -> Option<(Event<'b>, RawFd)> {
     let length = u32_at(bytes, 0)? as usize;
     let (event, rest) = bytes.split_at_checked(length)?;
     let (metadata, infos) = event.split_at_checked(METADATA)?;
@@ -227,9 +237,7 @@ fn event_at<'b>(bytes: &mut &'b [u8]) -> Option<Event<'b>> {
     let mask = u64::from_ne_bytes(metadata.get(8..16)?.try_into().ok()?);
     let fd = u32_at(metadata, 16)?.cast_signed();
     let pid = u32_at(metadata, 20)?.cast_signed();
-    // SAFETY: a descriptor in an event was opened for this process, and nobody else has it.
-    let file = (fd >= 0).then(|| unsafe { OwnedFd::from_raw_fd(fd) });
-    Some(Event { mask: Mask(mask), pid, file, place: place_in(infos) })
+    Some((Event { mask: Mask(mask), pid, file: None, place: place_in(infos) }, fd))
 }
 
 /// The record with folder and name among those that follow an event.
@@ -312,12 +320,12 @@ mod tests {
         event[26..28].copy_from_slice(&400u16.to_ne_bytes());
         for length in 0..=event.len() {
             let mut seen = 0;
-            parse(&event[..length], &mut |e| {
+            parse(&event[..length], &mut |e, fd| {
                 seen += 1;
-                assert!(e.place.is_none() && e.file.is_none());
+                assert!(e.place.is_none() && fd == -1);
             });
             assert_eq!(seen, usize::from(length == event.len()));
         }
-        assert_eq!(parse(&[0; 64], &mut |_| ()), 0, "a length of 0 is no event");
+        assert_eq!(parse(&[0; 64], &mut |_, _| ()), 0, "a length of 0 is no event");
     }
 }

@@ -10,7 +10,7 @@ use crate::block::Block;
 use crate::fdp;
 use crate::host::{Host, ScsiCommand};
 use crate::leaf::Leaf;
-use crate::mounts;
+use crate::mountstats;
 use crate::nvme::Statistics;
 use crate::scsi;
 
@@ -50,15 +50,15 @@ impl<'a> Counters<'a> {
         });
         let disks = answer.drives.iter().filter(|leaf| leaf.drive.reduced_streams == Some(true));
         let debug = answer.drives.iter().any(|leaf| leaf.drive.transport == "scsi_debug");
-        let mounts = mounts::parse(&host.text("/proc/self/mountinfo").unwrap_or_default());
+        let mounts = crate::walk::mounts(host);
         let place = host.calls().locate(folder).ok();
-        let mount = place.and_then(|place| mounts::of(&mounts, &place.path, place.device).cloned());
+        let mount = place.and_then(|place| mounts.of_file(&place.path, place.device).cloned());
         let mut counters = Counters {
             host,
             fdp: fdp.collect(),
             scsi: disks.map(|leaf| leaf.drive.device.clone()).collect(),
             debug: debug && host.exists(DEBUG_GROUPS),
-            zoned: mount.filter(|mount| mount.kind == "xfs").map(|mount| mount.point),
+            zoned: mount.filter(|mount| mount.file_system == "xfs").map(|mount| mount.point),
             before: Vec::new(),
         };
         counters.scsi.retain(|name| !group_log(host, name).is_empty());
@@ -141,7 +141,7 @@ impl<'a> Counters<'a> {
     pub(super) fn zones(&self) -> Vec<String> {
         let Some(point) = &self.zoned else { return Vec::new() };
         let stats = self.host.text("/proc/self/mountstats").unwrap_or_default();
-        let mut hints: Vec<String> = mounts::zones_of(&stats, point)
+        let mut hints: Vec<String> = mountstats::zones_of(&stats, point)
             .filter_map(|line| line.rsplit_once("hint ").map(|(_, hint)| hint.to_lowercase()))
             .collect();
         hints.sort_unstable();

@@ -8,6 +8,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use shelflife_lifetime::Lifetime;
+use shelflife_mounts::DevNumber;
 use shelflife_probe::{Calls, Doctor, HintFailure, Host, Located, NvmeCommand, ScsiCommand};
 
 /// A machine.
@@ -28,7 +29,7 @@ struct Recorded {
     attributes: HashMap<PathBuf, u32>,
     nvme: HashMap<(String, NvmeCommand), (u32, Vec<u8>)>,
     scsi: HashMap<(String, ScsiCommand), Vec<u8>>,
-    tables: HashMap<(u32, u32), Vec<u8>>,
+    tables: HashMap<DevNumber, Vec<u8>>,
     root: bool,
 }
 
@@ -77,10 +78,14 @@ impl Calls for Recorded {
         Ok(copy(reply, data))
     }
 
-    fn device_mapper(&self, number: (u32, u32)) -> io::Result<Vec<u8>> {
+    fn device_mapper(&self, number: DevNumber) -> io::Result<Vec<u8>> {
         self.allowed()?;
         self.tables.get(&number).cloned().ok_or_else(|| io::ErrorKind::NotFound.into())
     }
+}
+
+fn number((major, minor): (u32, u32)) -> DevNumber {
+    DevNumber { major, minor }
 }
 
 impl Machine {
@@ -153,8 +158,8 @@ impl Machine {
         self.link(&format!("/sys/dev/block/{major}:{minor}"), folder);
         let located = Located {
             path: format!("/dev/{name}").into(),
-            device: (0, 6),
-            block: Some((major, minor)),
+            device: number((0, 6)),
+            block: Some(number((major, minor))),
             folder: false,
             special: false,
         };
@@ -189,6 +194,7 @@ impl Machine {
 
     /// A place on a file system.
     pub fn at(&mut self, path: &str, device: (u32, u32)) {
+        let device = number(device);
         let place =
             Located { path: path.into(), device, block: None, folder: true, special: false };
         self.calls.places.insert(path.into(), place);
@@ -230,7 +236,7 @@ impl Machine {
             let next = buffer.len() as u32 - start;
             buffer[at + 20..at + 24].copy_from_slice(&next.to_le_bytes());
         }
-        self.calls.tables.insert(number, buffer);
+        self.calls.tables.insert(self::number(number), buffer);
     }
 
     /// One who answers questions about it.

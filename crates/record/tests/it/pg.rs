@@ -307,7 +307,9 @@ fn root_bpf_a_servers_life_is_attributed_and_named() {
             && file.fork.as_deref() == Some("main"))
         .then(|| file.path.clone())
     });
-    assert!(files.len() >= 2, "{files:?}");
+    // A file that came and went between two readings of the catalogs is counted as uncommitted (beside
+    // `never`): it is named or counted, whichever way the two ran.
+    assert!(files.len() as u64 + server.uncommitted > 2, "{files:?} {server:?}");
     // What was written as often as it is large or oftener, but all of it.
     for (name, size) in sizes {
         let mut pages = std::collections::BTreeSet::new();
