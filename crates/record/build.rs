@@ -22,7 +22,14 @@ mod bpf {
         ["-Wall", "-Wextra", "-Werror", "-Wno-unused-parameter", "-fdebug-compilation-dir=."];
 
     pub fn generate() {
-        for file in [SOURCE, OBJECT, "src/bpf/kernel.h"] {
+        for file in [
+            SOURCE,
+            OBJECT,
+            "src/bpf/kernel.h",
+            "src/bpf/wire.h",
+            "src/bpf/owner.h",
+            "src/bpf/name.h",
+        ] {
             println!("cargo::rerun-if-changed={file}");
         }
         println!("cargo::rerun-if-env-changed=CLANG");

@@ -1,7 +1,7 @@
 //! What the BPF program sends: one record an event, one a name.
 //!
 //! Invariant: read by offset and checked, so that no unsafe is needed and a record of another
-//! layout is told, not believed. `bpf/record.bpf.c` has the same layouts.
+//! layout is told, not believed. `bpf/wire.h` has the same layouts.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
