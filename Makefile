@@ -51,7 +51,7 @@ bench-doctor: ## how long doctor takes with 200 block devices
 	$(CARGO) bench --locked -q -p shelflife-probe --bench speed
 
 bench-record: packages ## small bios a second that are recorded without a loss, and what one costs
-	SECONDS=30 $(CARGO) bench --locked -q -p shelflife-record --features bpf --bench speed
+	SHELFLIFE_BENCH_SECONDS=30 $(CARGO) bench --locked -q -p shelflife-record --features bpf --bench speed
 
 # Many short rounds, as what disturbs a shared machine drifts; SHELFLIFE_BENCH_BLOCKS and
 # SHELFLIFE_BENCH_SECONDS make it shorter. About 40 minutes.

@@ -2,7 +2,7 @@
 //!
 //! 4 KiB writes in batches by io_uring, direct, to a loop device over a file in memory: as many as
 //! this machine makes. Writes of a batch lie side by side, so that the block layer makes one request
-//! of many bios, each of which is an event. `SECONDS=30 cargo bench -p shelflife-record --features
+//! of many bios, each of which is an event. `SHELFLIFE_BENCH_SECONDS=30 cargo bench -p shelflife-record --features
 //! bpf` is the long version; without root it says so and ends.
 
 use std::error::Error;
@@ -28,7 +28,8 @@ fn main() -> Result<()> {
         println!("skipped: bench-record: needs root");
         return Ok(());
     }
-    let seconds = std::env::var("SECONDS").ok().and_then(|s| s.parse().ok()).unwrap_or(5);
+    let seconds =
+        std::env::var("SHELFLIFE_BENCH_SECONDS").ok().and_then(|s| s.parse().ok()).unwrap_or(5);
     let time = Duration::from_secs(seconds);
     let folder = tempfile::Builder::new().prefix("shelflife-bench-").tempdir_in("/dev/shm")?;
     let device = Loop::new(folder.path())?;

@@ -39,7 +39,7 @@ const OVERHEAD: u64 = 300_000_000;
 /// An estimate, in bytes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Estimate {
-    /// Written by loading.
+    /// Written by loading, cold data of a file system of its own included.
     pub load_bytes: u64,
     /// Written by ageing and all rounds.
     pub rounds_bytes: u64,
@@ -76,8 +76,9 @@ impl Estimate {
             false => ", as if the scripts wrote like tpcb-like",
         };
         let rate = if spec.rate.is_some() { "the --rate or at most " } else { "" };
+        let cold = spec.filesystem.as_ref().map_or(0, |wanted| wanted.cold_bytes());
         Estimate {
-            load_bytes: LOAD_FACTOR * tables,
+            load_bytes: LOAD_FACTOR * tables + cold,
             rounds_bytes: round.saturating_mul(spec.rounds() as u64).saturating_add(ageing),
             room_bytes: tables * 13 / 10 + u64::from(spec.max_wal_mb) * 1_150_000 + OVERHEAD,
             tps,

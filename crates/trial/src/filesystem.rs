@@ -2,7 +2,7 @@
 //! several times, filled as real ones are, and with as little room for dirty pages as is wished.
 //!
 //! Invariant: what was mounted is unmounted, detached and (unless the trial is kept) removed when
-//! the value goes, however the trial ends but by `kill -9`; then the next trial in the folder does it.
+//! the value goes, however the trial ends but by `kill -9`; then `--resume` does it.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -74,6 +74,22 @@ pub struct Wanted {
 }
 
 impl Wanted {
+    /// That this process may mount.
+    pub(crate) fn check_permitted() -> Result<()> {
+        if rustix::process::geteuid().is_root() {
+            return Ok(());
+        }
+        Err(Error::Filesystem {
+            what: "only root can make and mount a file system (or leave out --fs)".into(),
+            told: String::new(),
+        })
+    }
+
+    /// Bytes of cold data, at most.
+    pub(crate) fn cold_bytes(&self) -> u64 {
+        self.fill.map_or(0, |fill| (self.size as f64 * fill) as u64)
+    }
+
     /// That the figures make sense.
     pub(crate) fn check(&self) -> Result<()> {
         const SMALLEST: u64 = 512 << 20;
@@ -108,14 +124,8 @@ pub(crate) fn home(dir: &Path) -> PathBuf {
 }
 
 impl Mounted {
-    /// Makes the image, the file system, and mounts it. Needs root.
+    /// Makes the image, the file system, and mounts it.
     pub(crate) fn make(wanted: &Wanted, dir: &Path) -> Result<Mounted> {
-        if !rustix::process::geteuid().is_root() {
-            return Err(Error::Filesystem {
-                what: "only root can make and mount a file system (or leave out --fs)".into(),
-                told: String::new(),
-            });
-        }
         release(dir)?;
         let free = free_space(dir)?;
         let needed = wanted.size + (wanted.size >> 6);
@@ -184,6 +194,13 @@ impl Mounted {
         const CHUNK: usize = 1 << 20;
         let archive = self.folder.join(ARCHIVE);
         let failed = || Error::io("cannot write", &archive);
+        // One that was broken off would count as used.
+        match fs::remove_file(&archive) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                return Err(failed()(error));
+            }
+            _ => {}
+        }
         let stat = rustix::fs::statvfs(&self.folder)
             .map_err(|errno| Error::io("cannot look at", &self.folder)(errno.into()))?;
         let size = stat.f_blocks * stat.f_frsize;

@@ -323,6 +323,18 @@ fn notes_of(
             least * 100.0
         ));
     }
+    let recorded = || measured().filter_map(|m| m.recorded.as_ref());
+    if recorded().count() > 0 {
+        let reached = |class: &str| {
+            recorded().flat_map(|r| &r.blocks).any(|b| b.class == class && b.bytes > 0)
+        };
+        let missed = results.header.spec.exercises.iter().filter(|class| !reached(class));
+        notes.extend(missed.map(|class| {
+            format!(
+                "not exercised: no byte of {class} reached the device, which the scenario is for"
+            )
+        }));
+    }
     if measured().count() > 0 && measured().all(|m| m.load.temp_bytes == Some(0)) {
         notes.push(
             "no temporary file was written: a rule for them had nothing to do in this load"

@@ -99,9 +99,10 @@ impl Scenario {
     ///
     /// [`Error::Spec`] with the place and what is there to choose from; [`Error::Io`].
     pub fn find(given: &str) -> Result<Scenario> {
+        // a folder's path may have a colon, a variant has no slash
         let (name, variant) = match given.rsplit_once(':') {
-            Some((name, variant)) => (name, Some(variant)),
-            None => (given, None),
+            Some((name, variant)) if !variant.contains('/') => (name, Some(variant)),
+            _ => (given, None),
         };
         let source = match SHIPPED.iter().find(|(shipped, _)| *shipped == name) {
             Some((_, files)) => Source::Shipped(files),

@@ -146,6 +146,9 @@ pub struct Spec {
     /// The scenario's name with its variant, if the load is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scenario: Option<String>,
+    /// The classes that the scenario is meant to write.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub exercises: Vec<String>,
     /// The file system that is made for the cluster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub filesystem: Option<Wanted>,
@@ -202,6 +205,11 @@ impl Spec {
             },
             scripts,
             settings,
+            exercises: scenario
+                .iter()
+                .flat_map(|s| &s.exercises)
+                .map(ToString::to_string)
+                .collect(),
             scenario: scenario.map(|scenario| scenario.name),
             setup,
             filesystem: wishes.filesystem.clone(),

@@ -190,6 +190,14 @@ impl<'a> Trial<'a> {
         writer.event(What::Aged { rounds: number, settled, gauges })
     }
 
+    /// All rounds from `block` on, in a cluster that was there already.
+    pub(super) fn go_on(&mut self, writer: &mut Writer, block: usize, filled: bool) -> Result<()> {
+        if !filled {
+            self.fill(writer)?;
+        }
+        self.rounds(writer, block)
+    }
+
     /// Cold data beside the database, until the trial's file system is as full as was wished.
     fn fill(&mut self, writer: &mut Writer) -> Result<()> {
         let wanted = self.spec.filesystem.as_ref().and_then(|wanted| wanted.fill);
@@ -214,7 +222,7 @@ impl<'a> Trial<'a> {
     }
 
     /// All rounds from `block` on.
-    pub(super) fn rounds(&mut self, writer: &mut Writer, block: usize) -> Result<()> {
+    fn rounds(&mut self, writer: &mut Writer, block: usize) -> Result<()> {
         let plan = Plan::new(self.spec.arms.len(), self.spec.blocks, self.spec.seed)?;
         let (tables, traces) = (std::mem::take(&mut self.tables), self.traces.take());
         let rounds = self.shared(&tables, traces.as_ref());

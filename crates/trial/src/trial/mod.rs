@@ -12,10 +12,12 @@ use std::time::Duration;
 use shelflife_control::Registry;
 use shelflife_postgres::programs::Search;
 use shelflife_postgres::{Cancel, Dsn, Programs};
+use shelflife_report::bytes;
 use shelflife_run::Hook;
 
 use crate::error::{Error, Result};
 use crate::estimate::Estimate;
+use crate::filesystem::Wanted;
 use crate::machine::{Machine, free_space};
 use crate::observer::{Observer, Phase, Progress};
 use crate::outcome::{self, Outcome};
@@ -84,6 +86,9 @@ pub fn run(spec: &Spec, options: &Options, observer: &mut dyn Observer) -> Resul
                 .to_owned(),
         ));
     }
+    if spec.filesystem.is_some() {
+        Wanted::check_permitted()?;
+    }
     let programs = Programs::find(&Search::new(options.bindir.clone()))?;
     let dir = Dir::make(&options.dir)?;
     let cancel = &options.cancel;
@@ -104,9 +109,20 @@ pub fn run(spec: &Spec, options: &Options, observer: &mut dyn Observer) -> Resul
     };
     let target = server.as_ref().map_or(&*dir.path, |server| server.data().path()).to_owned();
     let machine = Machine::read(Path::new("/proc"), &target).unwrap_or(machine);
-    let free = spec.filesystem.as_ref().map_or_else(|| free_space(&target), |fs| Ok(fs.size))?;
-    if free < estimate.room_bytes {
-        return Err(Error::LowSpace { path: target, free, needed: estimate.room_bytes });
+    let free = free_space(&target)?;
+    let room = estimate.room_bytes;
+    match &spec.filesystem {
+        Some(wanted) if wanted.size < room => {
+            return Err(Error::Spec(format!(
+                "--size {}: the cluster needs {} of room; take a larger one, or a smaller --scale",
+                bytes(wanted.size),
+                bytes(room)
+            )));
+        }
+        None if free < room => {
+            return Err(Error::LowSpace { path: target, free, needed: room });
+        }
+        _ => {}
     }
     if !observer.confirm(&estimate, &machine.storage, free) {
         cancel.check()?;
@@ -186,8 +202,10 @@ pub fn resume(options: &Options, observer: &mut dyn Observer) -> Result<Outcome>
     }
     let (block, dropped) = (state.next_block, state.broken);
     writer.event(What::Resumed { block, dropped, rebuilt })?;
-    let done =
-        if rebuilt { trial.begin(&mut writer, block) } else { trial.rounds(&mut writer, block) };
+    let done = match rebuilt {
+        true => trial.begin(&mut writer, block),
+        false => trial.go_on(&mut writer, block, state.filled),
+    };
     trial.finish(writer, done)?;
     dir.keep();
     outcome::read(&options.dir)
@@ -202,6 +220,8 @@ pub(crate) struct State {
     pub(crate) broken: usize,
     /// Whether the database was loaded and aged.
     pub(crate) aged: bool,
+    /// Whether the cold data were added.
+    pub(crate) filled: bool,
 }
 
 impl State {
@@ -212,10 +232,13 @@ impl State {
         let next_block = (0..results.header.spec.blocks)
             .find(|block| of(*block) < arms)
             .unwrap_or(results.header.spec.blocks);
-        let aged = results.records.iter().any(|record| {
-            matches!(record, Record::Event(event) if matches!(event.what, What::Aged { .. }))
-        });
-        State { next_block, broken: of(next_block), aged }
+        let happened = |is: fn(&What) -> bool| {
+            let events = results.records.iter();
+            events.clone().any(|record| matches!(record, Record::Event(event) if is(&event.what)))
+        };
+        let aged = happened(|what| matches!(what, What::Aged { .. }));
+        let filled = happened(|what| matches!(what, What::Filled { .. }));
+        State { next_block, broken: of(next_block), aged, filled }
     }
 }
 
