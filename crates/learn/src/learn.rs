@@ -488,11 +488,20 @@ impl<'a> Learning<'a> {
         }
     }
 
-    /// Two standard errors of the ratio to no hints, by the aim.
+    /// Two standard errors of the ratio to no hints, by the aim: where one firmware decides, its own.
     fn spread(&self, own: &[Option<Found>], off: &[Option<Found>]) -> f64 {
-        let error = |at: &usize| own[*at].as_ref()?.two_errors(off[*at].as_ref()?);
-        let errors: Vec<f64> = self.aimed.iter().filter_map(error).collect();
-        if errors.is_empty() { 0.0 } else { score(&self.request.aim, &errors) }
+        let pair = |at: &usize| {
+            let (own, off) = (own[*at].as_ref()?, off[*at].as_ref()?);
+            Some((own.waf / off.waf, own.two_errors(off)?))
+        };
+        let pairs: Vec<(f64, f64)> = self.aimed.iter().filter_map(pair).collect();
+        match self.request.aim {
+            Aim::Worst => {
+                let worst = pairs.iter().max_by(|a, b| a.0.total_cmp(&b.0));
+                worst.map_or(0.0, |(_, error)| *error)
+            }
+            _ => pairs.iter().map(|pair| pair.1).sum::<f64>() / pairs.len().max(1) as f64,
+        }
     }
 
     /// Shares of the operations that get each lifetime, as bounds out of 2^32.

@@ -40,7 +40,7 @@ pub enum Error {
         free: u64,
     },
     /// Neither block layer nor commands nor counters can be looked at.
-    #[error("nothing was written, for nothing of it could be seen ({why}); run it as root")]
+    #[error("nothing was written, for nothing of it could be seen ({why})")]
     NothingToSee {
         /// What each of them says.
         why: String,

@@ -27,6 +27,7 @@ pub use descriptors::{OpenFile, open_for_writing, processes_in};
 pub use raw::{Action, Answer, RawError, raw};
 pub use small::read_small;
 pub use territory::{Error, Root, Territory};
+pub use tree::entry_kind;
 
 /// A sweep ends after so many passes, changed or not: then something works against it.
 const MAX_PASSES: u32 = 50;

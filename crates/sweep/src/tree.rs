@@ -7,10 +7,12 @@
 
 use std::ffi::CStr;
 use std::mem::MaybeUninit;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 
-use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, RawDir, fstat, openat, statat};
+use rustix::fs::{
+    AtFlags, CWD, FileType, Mode, OFlags, RawDir, RawDirEntry, fstat, openat, statat,
+};
 use rustix::io::Errno;
 
 use crate::territory::{Error, Root, Territory};
@@ -20,6 +22,17 @@ use crate::{Place, Tally, refuse};
 const MAX_DEPTH: usize = 64;
 /// `progress` is asked once for so many files.
 const ASK_EVERY: u64 = 1024;
+
+/// What an entry of `dir` is, links themselves; `None` if it is gone. Some file systems leave the kind
+/// out of the listing (`DT_UNKNOWN`, readdir(3)).
+pub fn entry_kind(dir: impl AsFd, entry: &RawDirEntry<'_>) -> Option<FileType> {
+    match entry.file_type() {
+        FileType::Unknown => statat(dir, entry.file_name(), AtFlags::SYMLINK_NOFOLLOW)
+            .ok()
+            .map(|stat| FileType::from_raw_mode(stat.st_mode)),
+        kind => Some(kind),
+    }
+}
 
 pub(crate) fn pass(
     territory: &Territory,
@@ -113,13 +126,7 @@ where
             {
                 continue;
             }
-            let kind = match entry.file_type() {
-                FileType::Unknown => match statat(dir, name, AtFlags::SYMLINK_NOFOLLOW) {
-                    Ok(stat) => FileType::from_raw_mode(stat.st_mode),
-                    Err(_) => continue,
-                },
-                kind => kind,
-            };
+            let Some(kind) = entry_kind(dir, &entry) else { continue };
             let length = self.path.len();
             if length > 0 {
                 self.path.push(b'/');

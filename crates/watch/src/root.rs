@@ -193,16 +193,19 @@ impl Root {
     }
 }
 
+/// A descriptor of whatever is at `path` below `folder`, to be looked at before it is opened.
+fn look(folder: impl AsFd, path: &[u8]) -> Result<OwnedFd, Not> {
+    let path = OsStr::from_bytes(path);
+    rustix::fs::openat2(folder, path, LOOK, Mode::empty(), BELOW).map_err(Not::from_errno)
+}
+
 /// Opens the regular file of `owner` at `path` below `folder`.
 pub(crate) fn open_file(
     folder: impl AsFd,
     path: &[u8],
     owner: u32,
 ) -> Result<(OwnedFd, Facts), Not> {
-    let path = OsStr::from_bytes(path);
-    let look =
-        rustix::fs::openat2(folder, path, LOOK, Mode::empty(), BELOW).map_err(Not::from_errno)?;
-    open_looked(&look, owner)
+    open_looked(&look(folder, path)?, owner)
 }
 
 /// Opens the folder of `owner` at `path` below `folder`, to list it.
@@ -211,9 +214,7 @@ pub(crate) fn open_folder(
     path: &[u8],
     owner: u32,
 ) -> Result<(OwnedFd, Facts), Not> {
-    let path = OsStr::from_bytes(path);
-    let look =
-        rustix::fs::openat2(folder, path, LOOK, Mode::empty(), BELOW).map_err(Not::from_errno)?;
+    let look = look(folder, path)?;
     let facts = facts(&look).map_err(Not::Allowed)?;
     if facts.kind != FileType::Directory {
         return Err(Not::AFile);

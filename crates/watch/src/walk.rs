@@ -9,9 +9,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
-use rustix::fs::{AtFlags, FileType, RawDir, statat};
+use rustix::fs::{FileType, RawDir};
 use rustix::io::Errno;
-use shelflife_sweep::processes_in;
+use shelflife_sweep::{entry_kind, processes_in};
 
 use crate::fanotify::Handle;
 use crate::figures::Cause;
@@ -96,13 +96,7 @@ impl<'a> Walk<'a> {
                 self.incomplete = true;
                 return;
             }
-            let kind = match entry.file_type() {
-                FileType::Unknown => match statat(dir, name, AtFlags::SYMLINK_NOFOLLOW) {
-                    Ok(stat) => FileType::from_raw_mode(stat.st_mode),
-                    Err(_) => continue,
-                },
-                kind => kind,
-            };
+            let Some(kind) = entry_kind(dir, &entry) else { continue };
             match kind {
                 FileType::Directory => self.enter(place, dir, name.to_bytes(), depth),
                 FileType::RegularFile => {

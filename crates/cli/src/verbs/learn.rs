@@ -106,6 +106,9 @@ fn in_words(learned: &Learned, output: &Path) -> Done {
     cells.extend(learned.arms.iter().map(|arm| saving(arm.saving)));
     table.row(cells);
     let _ = writeln!(text, "{table}");
+    if learned.firmwares.iter().any(|firmware| firmware.own) {
+        text.push_str("* by the drive's own rules\n");
+    }
     for note in &learned.notes {
         let _ = writeln!(text, "{}", plain(note));
     }

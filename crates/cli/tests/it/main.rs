@@ -11,6 +11,7 @@ mod files;
 mod generated;
 mod held;
 mod hostile;
+mod learn;
 mod loading;
 mod output;
 mod outside;
