@@ -6,8 +6,9 @@
 
 use serde::Serialize;
 use shelflife_lifetime::Lifetime;
-use shelflife_simulate::Target;
-use shelflife_ssd::{Config, Fit, Frontier, Geometry, Isolation, Sizes, Space, Transport, Victim};
+use shelflife_simulate::{Size, Sized, Target};
+use shelflife_ssd::{Config, Frontier, Geometry, Isolation, Sizes, Space, Transport, Victim};
+use shelflife_trace::Meta;
 
 use crate::Error;
 
@@ -31,15 +32,6 @@ pub struct Firmware {
     pub own: bool,
 }
 
-/// How drives are sized.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Size {
-    /// Scaled: the pages written are so many percent of the drive, the rest was never written.
-    Fit(f64),
-    /// In its own size; so many percent of it hold data, most of which the trace does not touch.
-    Live(f64),
-}
-
 /// One drive under one set of rules.
 #[derive(Clone, Debug)]
 pub(crate) struct Variant {
@@ -50,32 +42,20 @@ pub(crate) struct Variant {
 }
 
 impl Variant {
-    /// `target` under all rules, for a trace that writes `pages` pages.
+    /// `target` under all rules, for the trace of `meta`, which writes `pages` pages.
     pub fn all(
         target: &Target,
         transport: Transport,
         size: Size,
         pages: u32,
-        on_f2fs: bool,
+        meta: &Meta,
     ) -> Result<Vec<Variant>, Error> {
-        let share = match size {
-            Size::Fit(share) | Size::Live(share) => share,
-        };
-        if !(share > 0.0 && share <= 100.0) {
-            return Err(shelflife_simulate::Error::Live(share).into());
-        }
-        let own_size = target.has_size() && matches!(size, Size::Live(_));
-        let fit = (!own_size).then(|| Fit { live_pages: pages.into(), live_percent: share });
-        let (mut config, sizes) = target.config(fit)?;
+        let on_f2fs = meta.file_system.as_deref() == Some("f2fs");
+        let usage = meta.usage;
+        let Sized { mut config, fill, .. } = size.of(target, pages.into(), usage)?;
         config.transport = transport;
         config.recorded_on_f2fs = on_f2fs;
         config.by_class = false;
-        let live = (sizes.logical_pages as f64 * share / 100.0) as u64;
-        if own_size && live < pages.into() {
-            return Err(Error::LargerThanDrive { pages: pages.into(), drive: target.name(), live });
-        }
-        // drives have fewer than 2^32 pages
-        let fill = if own_size { live as u32 } else { pages };
         let mut variants = Vec::new();
         for victim in Victim::ALL {
             for isolation in [Isolation::Initial, Isolation::Persistent] {
@@ -207,7 +187,8 @@ mod tests {
     use super::*;
 
     fn variants(target: &Target, size: Size) -> Vec<Variant> {
-        Variant::all(target, Transport::Scsi, size, 90_000, false).unwrap()
+        Variant::all(target, Transport::Scsi, size, 90_000, &Meta::new("record", Vec::new()))
+            .unwrap()
     }
 
     #[test]

@@ -61,19 +61,6 @@ pub enum Error {
         /// What may be used.
         limit_mib: u64,
     },
-    /// The drive holds less than the trace writes to.
-    #[error(
-        "the trace writes to {pages} pages and drive {drive} holds {live} live ones: use a larger \
-         drive, a larger --live, or scale it to the trace (--fit 90)"
-    )]
-    LargerThanDrive {
-        /// Pages that the trace writes.
-        pages: u64,
-        /// Name of the drive.
-        drive: String,
-        /// Pages of it that hold data.
-        live: u64,
-    },
     /// Drives with pages of several sizes.
     #[error("the drives have pages of several sizes: learn for those of one size at a time")]
     PageSizes,

@@ -9,7 +9,7 @@ use shelflife_ssd::{Config, Deaths, FileStreams, Kind, Placing, Plan};
 use crate::Error;
 use crate::drives::{Variant, space};
 use crate::passes::{Hints, Part, Passes, plan};
-use crate::recording::{Packed, written};
+use crate::recording::{Packed, Recording, written};
 use crate::runner::{Found, Runner, Stage, one};
 
 /// How often a drive is written over, in whole passes, before the last one begins.
@@ -123,11 +123,10 @@ impl Judged<'_> {
 /// The writes of a trace on two drives: those of the log, and the others.
 #[derive(Clone, Debug)]
 pub(crate) struct Apart {
-    log: Vec<Packed>,
-    log_pages: u32,
-    rest: Vec<Packed>,
-    /// Where the second part begins in each.
-    splits: [usize; 2],
+    log: Recording,
+    rest: Recording,
+    /// Page writes of the first part on each.
+    splits: [u64; 2],
     /// Pages that only the log writes.
     moved: u32,
 }
@@ -201,23 +200,26 @@ impl Apart {
         }
         let (log_pages, rest_pages) = (*log_ranks.last()?, *rest_ranks.last()?);
         let any = written(&log[splits[0]..]) > 0 && written(&rest[splits[1]..]) > 0;
-        any.then_some(Apart { log, log_pages, rest, splits, moved: pages - rest_pages })
+        let splits = [(&log, splits[0]), (&rest, splits[1])].map(|(ops, at)| written(&ops[..at]));
+        let (log, rest) = (Recording::new(log, log_pages), Recording::new(rest, rest_pages));
+        any.then_some(Apart { log, rest, splits, moved: pages - rest_pages })
     }
 
     /// Both drives together; `None` if one of them is too small to be one.
     fn simulate(&self, variant: &Variant) -> Option<Found> {
         let sizes = variant.unhinted().geometry.sizes().ok()?;
         let (rest, fill) = variant.without(self.moved);
-        let log = variant.apart(self.log_pages, &sizes);
-        let run = |ops: &[Packed], split: usize, config: &Config, fill: u32| {
-            let part = Part::new(ops, &[]).judged(split);
+        let log = variant.apart(self.log.pages, &sizes);
+        let run = |recording: &Recording, aged: u64, config: &Config, fill: u32| {
+            let part = Part::all(recording).judged(aged);
             let plan = plan(&part, fill, space(config), AGE, 1);
             one(config, &plan, Passes::new(&part, fill, Hints::ByFile(&[])), Placing::Hints).ok()
         };
-        let log_found = run(&self.log, self.splits[0], &log, self.log_pages)?;
+        let log_found = run(&self.log, self.splits[0], &log, self.log.pages)?;
         let rest_found = run(&self.rest, self.splits[1], &rest, fill)?;
-        let log_share = written(&self.log[self.splits[0]..]) as f64;
-        let rest_share = written(&self.rest[self.splits[1]..]) as f64;
+        let share = |recording: &Recording, aged| (written(&recording.ops) - aged) as f64;
+        let log_share = share(&self.log, self.splits[0]);
+        let rest_share = share(&self.rest, self.splits[1]);
         let waf =
             (log_found.waf * log_share + rest_found.waf * rest_share) / (log_share + rest_share);
         Some(Found { waf, ..rest_found })
@@ -235,9 +237,12 @@ mod tests {
         // the log has pages 0 to 2, of which page 2 is once a table's; page 4 is written by nobody
         let ops = [write(0, 3, 1), write(2, 2, 2), write(2, 1, 1), trim(0, 5, 0)];
         let apart = Apart::new(&ops, 1, 5, |file| file == 1).unwrap();
-        assert_eq!((apart.log_pages, apart.moved, apart.splits), (3, 2, [1, 1]));
-        assert_eq!(apart.log, [write(0, 3, 1), trim(2, 1, 2), write(2, 1, 1), trim(0, 3, 0)]);
-        assert_eq!(apart.rest, [trim(0, 1, 1), write(0, 2, 2), trim(0, 1, 1), trim(0, 3, 0)]);
+        let (log, rest) = (&apart.log, &apart.rest);
+        assert_eq!((log.pages, apart.moved, apart.splits), (3, 2, [3, 0]));
+        let whole = |ops: &[Packed], pages| Recording::new(ops.to_vec(), pages);
+        assert_eq!(*log, whole(&[write(0, 3, 1), trim(2, 1, 2), write(2, 1, 1), trim(0, 3, 0)], 3));
+        let kept = [trim(0, 1, 1), write(0, 2, 2), trim(0, 1, 1), trim(0, 3, 0)];
+        assert_eq!(*rest, whole(&kept, rest.pages));
         assert!(Apart::new(&ops, 1, 5, |_| false).is_none());
     }
 }

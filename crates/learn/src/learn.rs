@@ -6,17 +6,17 @@
 use shelflife_layout::Class;
 use shelflife_lifetime::Lifetime;
 use shelflife_policy::Policy;
-use shelflife_simulate::{Hinting, Target};
+use shelflife_simulate::{Hinting, Size, Target};
 use shelflife_ssd::Transport;
 use shelflife_trace::{FileClass, FileTable, Trace};
 
 use crate::Error;
-use crate::drives::{Size, Variant};
+use crate::drives::Variant;
 use crate::judge::{Apart, Contender, Judged};
 use crate::outcome::{Aim, Arm, Learned, LearnedRule, UnitShare};
 use crate::passes::Part;
-use crate::recording::{Recording, sample, written};
-use crate::runner::{Found, LearnProgress, Runner, Stage};
+use crate::recording::{Recording, written};
+use crate::runner::{Found, LearnProgress, Runner, Stage, two_errors};
 use crate::scores::{Scores, score};
 use crate::search::{self, Distinct, Groups, Scored, assign, lifetimes, named, rules, search};
 use crate::text::{Ruled, bare, write};
@@ -96,11 +96,10 @@ pub fn learn(
     if written(train) == 0 || written(test) == 0 {
         return Err(Error::TooShort { pages: written(&recording.ops) });
     }
-    let on_f2fs = trace.meta().file_system.as_deref() == Some("f2fs");
     let mut variants = Vec::new();
     for target in &request.targets {
         let (transport, pages) = (request.transport, recording.pages);
-        variants.extend(Variant::all(target, transport, request.size, pages, on_f2fs)?);
+        variants.extend(Variant::all(target, transport, request.size, pages, trace.meta())?);
     }
     Learning::new(trace, request, &recording, variants, progress)?.run()
 }
@@ -116,12 +115,10 @@ struct Learning<'a> {
     lifetimes: Vec<Distinct>,
     units: Units,
     train: Part<'a>,
-    /// The file that holds each page when the trace begins.
-    holders: Vec<u32>,
+    recording: &'a Recording,
     /// The whole trace, of which the end counts; and where that begins.
     test: Part<'a>,
     split: usize,
-    pages: u32,
     page_bytes: u32,
     runner: Runner<'a>,
 }
@@ -135,9 +132,8 @@ impl<'a> Learning<'a> {
         progress: &'a (dyn Fn(LearnProgress) + Sync),
     ) -> Result<Learning<'a>, Error> {
         let split = recording.split(FIRST_PART);
-        let holders = recording.holders();
-        let train = Part::new(recording.ops.get(..split).unwrap_or_default(), &holders);
-        let test = Part::new(&recording.ops, &holders).judged(split);
+        let train = Part::first(recording, split);
+        let test = Part::all(recording).judged(train.written);
         let streams = variants.iter().map(|variant| variant.config.geometry.streams).min();
         let streams = streams.unwrap_or(1);
         let lifetimes = lifetimes(request.transport, streams);
@@ -180,10 +176,9 @@ impl<'a> Learning<'a> {
             lifetimes,
             units,
             train,
-            holders,
+            recording,
             test,
             split,
-            pages: recording.pages,
             page_bytes,
             runner,
         })
@@ -217,10 +212,10 @@ impl<'a> Learning<'a> {
         let mut one_in = 1;
         while one_in < MOST_ONE_IN {
             let next = one_in * 2;
-            let small = self.pages / next;
+            let small = self.recording.pages / next;
             let is_drive = |variant: &Variant| {
                 let streams = self.lifetimes.len() as u32 + 1;
-                variant.scaled(small, self.pages, next).hinted(streams).is_some()
+                variant.scaled(small, self.recording.pages, next).hinted(streams).is_some()
             };
             if ru_pages.unwrap_or(0) / next < LEAST_RU_PAGES
                 || small < LEAST_PAGES
@@ -244,12 +239,11 @@ impl<'a> Learning<'a> {
     fn searched(&self, one_in: u32) -> Result<(Vec<Scored>, usize), Error> {
         // the sample is of the pages of the whole trace, as the drive is
         let sampled =
-            (one_in > 1).then(|| sample(self.train.ops, &self.holders, one_in, self.request.seed));
-        let sampled = sampled.as_ref().map(|(ops, holders)| (Part::new(ops, holders), holders));
+            (one_in > 1).then(|| self.recording.sample(self.train.ops, one_in, self.request.seed));
+        let sampled = sampled.as_ref().map(|sample| (Part::all(sample), sample.pages));
         let (part, pages) = match &sampled {
-            // fewer than the trace's
-            Some((part, holders)) => (part, holders.len() as u32),
-            None => (&self.train, self.pages),
+            Some((part, pages)) => (part, *pages),
+            None => (&self.train, self.recording.pages),
         };
         if part.written == 0 {
             return Err(Error::TooShort { pages: self.train.written });
@@ -257,7 +251,7 @@ impl<'a> Learning<'a> {
         let variants: Vec<Variant> = self
             .aimed
             .iter()
-            .map(|at| self.variants[*at].scaled(pages, self.pages, one_in))
+            .map(|at| self.variants[*at].scaled(pages, self.recording.pages, one_in))
             .collect();
         let scores = self.scores(part, &variants);
         self.runner.stage();
@@ -360,7 +354,7 @@ impl<'a> Learning<'a> {
             let class = files.get(shelflife_trace::FileId(file)).map(|file| file.class);
             matches!(class, Some(FileClass::File(Class::Wal | Class::WalNew)))
         };
-        let apart = Apart::new(self.test.ops, self.split, self.pages, is_wal);
+        let apart = Apart::new(self.test.ops, self.split, self.recording.pages, is_wal);
         let mut notes: Vec<String> = self.trace.notes().iter().map(ToString::to_string).collect();
         let mut names = vec!["off".to_owned()];
         let mut contenders = vec![Contender::Off];
@@ -461,15 +455,23 @@ impl<'a> Learning<'a> {
             }
         };
         learned.rules = self.explained(&groups, &gains);
-        self.say_losses(&mut learned);
-        if learned.saving > learned.noise {
+        let loses = self.say_losses(&mut learned);
+        let harmful = loses && self.request.aim == Aim::Mean;
+        if harmful {
+            learned.notes.push(
+                "so no policy is written: what is good on average must not be bad anywhere; \
+                 --for DRIVE is for a drive whose rules are known"
+                    .to_owned(),
+            );
+        }
+        if learned.saving > learned.noise && !harmful {
             learned.policy = Some(self.written(&groups, &learned)?);
         }
         Ok(learned)
     }
 
-    /// Says on which firmwares the learned policy, or a shipped one, loses.
-    fn say_losses(&self, learned: &mut Learned) {
+    /// Says on which firmwares the learned policy loses; whether there are any.
+    fn say_losses(&self, learned: &mut Learned) -> bool {
         let ratio = |at: usize| {
             let (own, off) = (learned.arm("learned")?.wafs[at]?, learned.arm("off")?.wafs[at]?);
             Some(own / off - 1.0)
@@ -486,22 +488,30 @@ impl<'a> Learning<'a> {
         if !losses.is_empty() {
             learned.notes.push(format!("worse than no hints on {}", losses.join(", ")));
         }
+        !losses.is_empty()
     }
 
-    /// Two standard errors of the ratio to no hints, by the aim: where one firmware decides, its own.
+    /// Two standard errors of what the ratios to no hints come to by the aim, over windows: where one
+    /// firmware decides, its own.
     fn spread(&self, own: &[Option<Found>], off: &[Option<Found>]) -> f64 {
-        let pair = |at: &usize| {
-            let (own, off) = (own[*at].as_ref()?, off[*at].as_ref()?);
-            Some((own.waf / off.waf, own.two_errors(off)?))
-        };
-        let pairs: Vec<(f64, f64)> = self.aimed.iter().filter_map(pair).collect();
-        match self.request.aim {
+        let pairs =
+            self.aimed.iter().filter_map(|at| Some((own[*at].as_ref()?, off[*at].as_ref()?)));
+        let pairs: Vec<(f64, Vec<f64>)> =
+            pairs.map(|(own, off)| (own.waf / off.waf, own.ratios(off))).collect();
+        let windows: Vec<f64> = match self.request.aim {
             Aim::Worst => {
-                let worst = pairs.iter().max_by(|a, b| a.0.total_cmp(&b.0));
-                worst.map_or(0.0, |(_, error)| *error)
+                let worst = pairs.into_iter().max_by(|a, b| a.0.total_cmp(&b.0));
+                worst.map(|(_, ratios)| ratios).unwrap_or_default()
             }
-            _ => pairs.iter().map(|pair| pair.1).sum::<f64>() / pairs.len().max(1) as f64,
-        }
+            _ => {
+                let many = pairs.iter().map(|(_, ratios)| ratios.len()).min().unwrap_or(0);
+                let mean = |at: usize| {
+                    pairs.iter().map(|(_, ratios)| ratios[at]).sum::<f64>() / pairs.len() as f64
+                };
+                (0..many).map(mean).collect()
+            }
+        };
+        two_errors(&windows).unwrap_or(0.0)
     }
 
     /// Shares of the operations that get each lifetime, as bounds out of 2^32.
@@ -567,6 +577,8 @@ impl<'a> Learning<'a> {
         let size = match self.request.size {
             Size::Fit(share) => format!("scaled so that what is written is {share} % of it"),
             Size::Live(share) => format!("in its size, {share} % of it live"),
+            Size::Own => "in its size, and full".to_owned(),
+            Size::Recorded => "scaled to the recorded file system, and as full".to_owned(),
         };
         let aim = match &self.request.aim {
             Aim::Worst => "the worst of them".to_owned(),

@@ -45,13 +45,14 @@ mod survival;
 mod text;
 mod units;
 
-pub use drives::{Firmware, Size};
+pub use drives::Firmware;
 pub use error::Error;
 pub use histogram::{BINS, bin, middle};
 pub use learn::{LearnRequest, learn};
 pub use lifetimes::{By, LifetimeOptions, Lifetimes, Row, Spread, lifetimes};
 pub use outcome::{Aim, Arm, Learned, LearnedRule, UnitShare};
 pub use runner::{LearnProgress, Stage};
+pub use shelflife_simulate::Size;
 pub use survival::{Point, Survival};
 pub use text::policy_name;
 pub use units::Applier;

@@ -2,13 +2,16 @@
 //!
 //! Invariants: endless, and the same whenever it is made from the same parts. What fills a page has the
 //! hint of the file that holds it, as if it had always been written under the same policy: otherwise
-//! any hint at all, right or wrong, would keep what is written again apart from what is not.
+//! any hint at all, right or wrong, would keep what is written again apart from what is not. From the second
+//! pass on each run of pages is turned by an offset of its own, another in each pass: else a page that is written
+//! once in a pass would live exactly one pass, all would die in order, and random updates would look
+//! like a log. Ranges remain ranges, and pages stay with their files.
 
 use shelflife_lifetime::Lifetime;
 use shelflife_ssd::{Age, BATCH, Kind, Op, Plan, Precondition, Workload};
 
 use crate::mix::mixed;
-use crate::recording::{Packed, written};
+use crate::recording::{Packed, Recording, Run, written};
 
 /// Windows of the measured part.
 const WINDOWS: u64 = 16;
@@ -23,10 +26,12 @@ pub(crate) enum Hints<'a> {
 }
 
 /// Operations, and what fills their pages before.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Part<'a> {
     pub ops: &'a [Packed],
-    first: Vec<Packed>,
+    runs: &'a [Run],
+    /// The operations' pages are below this.
+    pages: u32,
     /// Page writes of a pass.
     pub written: u64,
     /// Of these, not counted: those of the first part, if the second is judged.
@@ -34,42 +39,62 @@ pub(crate) struct Part<'a> {
 }
 
 impl<'a> Part<'a> {
-    /// Operations, and the file that holds each page before ([`u32::MAX`] for none).
-    pub fn new(ops: &'a [Packed], holders: &[u32]) -> Part<'a> {
-        let mut first = Vec::new();
-        let mut page = 0;
-        for held in holders.chunk_by(|a, b| a == b) {
-            // chunks are not empty, and pages have 32 bits
-            first.push(Packed::new(Kind::Write, page, held.len() as u32, held[0]));
-            page += held.len() as u32;
-        }
-        Part { ops, first, written: written(ops), aged: 0 }
+    /// All of a recording.
+    pub fn all(recording: &'a Recording) -> Part<'a> {
+        Part::first(recording, recording.ops.len())
     }
 
-    /// Only what comes after the first `split` operations is counted, once.
+    /// Its first `split` operations, on all of its pages.
+    pub fn first(recording: &'a Recording, split: usize) -> Part<'a> {
+        let ops = recording.ops.get(..split).unwrap_or(&recording.ops);
+        let Recording { pages, ref runs, .. } = *recording;
+        Part { ops, runs, pages, written: written(ops), aged: 0 }
+    }
+
+    /// Only what comes after the first `aged` page writes is counted, once.
     #[must_use]
-    pub fn judged(self, split: usize) -> Part<'a> {
-        let first = self.ops.get(..split).unwrap_or(self.ops);
-        Part { aged: written(first), ..self }
+    pub fn judged(self, aged: u64) -> Part<'a> {
+        Part { aged, ..self }
     }
 }
 
 /// The workload.
 pub(crate) struct Passes<'a> {
-    first: std::slice::Iter<'a, Packed>,
+    part: Part<'a>,
+    /// The run that is filled next.
+    filling: usize,
     filled: u32,
     fill: u32,
-    ops: &'a [Packed],
     at: usize,
+    pass: u64,
+    /// By how many pages each run is turned in this pass.
+    turned: Vec<u32>,
     hints: Hints<'a>,
     dealt: u64,
 }
 
 impl<'a> Passes<'a> {
     /// `fill` pages are filled first; those that the part does not write, without hint.
-    pub fn new(part: &'a Part<'a>, fill: u32, hints: Hints<'a>) -> Passes<'a> {
-        let (first, ops) = (part.first.iter(), part.ops);
-        Passes { first, filled: 0, fill, ops, at: 0, hints, dealt: 0 }
+    pub fn new(part: &Part<'a>, fill: u32, hints: Hints<'a>) -> Passes<'a> {
+        let turned = vec![0; part.runs.len()];
+        Passes { part: *part, filling: 0, filled: 0, fill, at: 0, pass: 0, turned, hints, dealt: 0 }
+    }
+
+    /// The first page of a run, and how many it has.
+    fn run(&self, run: usize) -> Option<(u32, u32)> {
+        let first = self.part.runs.get(run)?.first;
+        let end = self.part.runs.get(run + 1).map_or(self.part.pages, |next| next.first);
+        Some((first, end - first))
+    }
+
+    fn turn(&mut self) {
+        self.pass += 1;
+        for run in 0..self.turned.len() {
+            let pages = self.run(run).map_or(0, |(_, pages)| pages);
+            let card = mixed((self.pass << 32) ^ run as u64);
+            // less than `pages`
+            self.turned[run] = card.checked_rem(pages.into()).unwrap_or(0) as u32;
+        }
     }
 
     fn op(&mut self, op: Packed) -> Op {
@@ -77,6 +102,24 @@ impl<'a> Passes<'a> {
         let hinted = kind == Kind::Write && file != u32::MAX;
         let lifetime = if hinted { self.lifetime(op) } else { Lifetime::NotSet };
         Op { kind, file, lifetime: lifetime as u8, ..Op::write(op.page, op.pages()) }
+    }
+
+    /// Puts an operation where its run has been turned to: one range, or two.
+    fn put(&mut self, op: Packed, out: &mut Vec<Op>) {
+        let turned = self.turned.get(op.run as usize).copied().unwrap_or(0);
+        let Some((first, pages)) = self.run(op.run as usize).filter(|_| turned > 0) else {
+            out.push(self.op(op));
+            return;
+        };
+        let before = pages - turned;
+        let at = op.page - first;
+        let here = if at < before { op.pages().min(before - at) } else { op.pages() };
+        let begin = if at < before { op.page + turned } else { first + at - before };
+        out.push(self.op(Packed::new(op.kind(), begin, here, op.file)));
+        if here < op.pages() {
+            let rest = Packed::new(op.kind(), first, op.pages() - here, op.file);
+            out.push(self.op(rest));
+        }
     }
 
     fn lifetime(&mut self, op: Packed) -> Lifetime {
@@ -96,15 +139,17 @@ impl<'a> Passes<'a> {
 
 impl Workload for Passes<'_> {
     fn read(&mut self, out: &mut Vec<Op>) -> Result<(), shelflife_ssd::Error> {
-        if let Some(held) = self.first.next() {
+        if let Some((first, pages)) = self.run(self.filling) {
+            let file = self.part.runs[self.filling].file;
             let each = match self.hints {
-                Hints::ByFile(_) => held.pages(),
+                Hints::ByFile(_) => pages,
                 // pages are dealt one by one
                 Hints::Dealt { .. } => 1,
             };
-            self.filled = held.page + held.pages();
-            for page in (held.page..self.filled).step_by(each.max(1) as usize) {
-                out.push(self.op(Packed::new(Kind::Write, page, each, held.file)));
+            self.filling += 1;
+            self.filled = first + pages;
+            for page in (first..self.filled).step_by(each.max(1) as usize) {
+                out.push(self.op(Packed::new(Kind::Write, page, each, file)));
             }
             return Ok(());
         }
@@ -114,13 +159,17 @@ impl Workload for Passes<'_> {
             self.filled += pages;
             return Ok(());
         }
-        if self.ops.is_empty() {
+        let ops = self.part.ops;
+        if ops.is_empty() {
             return Ok(());
         }
         for _ in 0..BATCH {
-            let op = self.op(self.ops[self.at]);
-            self.at = if self.at + 1 == self.ops.len() { 0 } else { self.at + 1 };
-            out.push(op);
+            self.put(ops[self.at], out);
+            self.at += 1;
+            if self.at == ops.len() {
+                self.at = 0;
+                self.turn();
+            }
         }
         Ok(())
     }
@@ -149,45 +198,80 @@ pub(crate) fn plan(part: &Part<'_>, fill: u32, space: u64, age: u64, count: u64)
 mod tests {
     use super::*;
 
-    #[test]
-    fn it_fills_and_then_goes_round() {
-        let ops = [Packed::new(Kind::Write, 3, 2, 1), Packed::new(Kind::Trim, 0, 5, 2)];
-        let hints = [Lifetime::NotSet, Lifetime::Short];
-        let nobody = u32::MAX;
-        let part = Part::new(&ops, &[nobody, nobody, nobody, 1, 1, nobody, nobody]);
-        let mut passes = Passes::new(&part, 10, Hints::ByFile(&hints));
+    fn read(passes: &mut Passes<'_>, times: usize) -> Vec<Op> {
         let mut all = Vec::new();
-        for _ in 0..5 {
+        for _ in 0..times {
             let mut out = Vec::new();
             passes.read(&mut out).unwrap();
             all.extend(out);
         }
+        all
+    }
+
+    #[test]
+    fn it_fills_and_then_goes_round() {
+        let ops = vec![Packed::new(Kind::Write, 3, 2, 1), Packed::new(Kind::Trim, 0, 7, 2)];
+        let recording = Recording::new(ops, 7);
+        let hints = [Lifetime::NotSet, Lifetime::Short];
+        let nobody = u32::MAX;
+        let part = Part::all(&recording);
+        let mut passes = Passes::new(&part, 10, Hints::ByFile(&hints));
+        let all = read(&mut passes, 5);
         let short = |op: &Op| (op.page, op.pages, op.lifetime, op.file);
         let fill: Vec<_> = all[..4].iter().map(short).collect();
         assert_eq!(fill, [(0, 3, 0, nobody), (3, 2, 2, 1), (5, 2, 0, nobody), (7, 3, 0, nobody)]);
         assert_eq!(short(&all[4]), (3, 2, 2, 1));
-        assert_eq!((all[5].kind, all[6]), (Kind::Trim, all[4]));
+        let trims: Vec<_> = all[5..8].iter().map(|op| (op.kind, op.page, op.pages)).collect();
+        assert_eq!(trims, [(Kind::Trim, 0, 3), (Kind::Trim, 3, 2), (Kind::Trim, 5, 2)]);
         let course = plan(&part, 10, 21, 2, 1);
         assert_eq!((course.age, course.count), (Age::Pages(10 + 42), Some(22)));
         // two operations, of which the second is judged
-        let ops = [ops[0], Packed::new(Kind::Write, 0, 3, 1)];
-        let course = plan(&Part::new(&ops, &[]).judged(1), 10, 21, 2, 1);
+        let ops = vec![Packed::new(Kind::Write, 3, 2, 1), Packed::new(Kind::Write, 0, 3, 1)];
+        let recording = Recording::new(ops, 5);
+        let course = plan(&Part::all(&recording).judged(2), 10, 21, 2, 1);
         assert_eq!((course.age, course.count), (Age::Pages(10 + 45 + 2), Some(3)));
     }
 
     #[test]
-    fn hints_are_dealt_in_their_shares() {
-        let ops = [Packed::new(Kind::Write, 0, 1, 0)];
-        let bounds = [(1 << 30, Lifetime::Short), (3 << 30, Lifetime::Long)];
-        let part = Part::new(&ops, &[0; 9]);
-        let mut passes = Passes::new(&part, 0, Hints::Dealt { bounds: &bounds, seed: 1 });
-        let mut all = Vec::new();
-        for at in 0..100 {
-            let mut out = Vec::new();
-            passes.read(&mut out).unwrap();
-            assert_eq!(out.len(), if at == 0 { 9 } else { BATCH });
-            all.extend(out);
+    fn runs_are_turned_from_pass_to_pass() {
+        // file 1 holds pages 0 to 9, file 2 holds 10 to 15; each pass writes each page once
+        let one = |page: u32, pages: u32| {
+            Packed::new(Kind::Write, page, pages, if page < 10 { 1 } else { 2 })
+        };
+        let recording = Recording::new(vec![one(0, 4), one(10, 6), one(4, 6)], 16);
+        let part = Part::all(&recording);
+        let mut passes = Passes::new(&part, 16, Hints::ByFile(&[]));
+        assert_eq!(read(&mut passes, 2).len(), 2);
+        let mut orders = Vec::new();
+        let mut left = read(&mut passes, 3).into_iter();
+        for pass in 0..4 {
+            let mut order = Vec::new();
+            while order.len() < 16 {
+                let op = left.next().unwrap();
+                assert!((op.page + op.pages <= 10) == (op.file == 1), "{op:?} in pass {pass}");
+                order.extend(op.page..op.page + op.pages);
+            }
+            let mut all = order.clone();
+            all.sort_unstable();
+            assert!(all.into_iter().eq(0..16), "pass {pass}");
+            // one after the other, but for one turn
+            let steps = order[..4].windows(2).filter(|pair| pair[1] == pair[0] + 1).count();
+            assert!(steps >= 2, "{order:?}");
+            orders.push(order);
         }
+        orders.sort();
+        orders.dedup();
+        assert!(orders.len() > 2, "{orders:?}");
+    }
+
+    #[test]
+    fn hints_are_dealt_in_their_shares() {
+        let recording = Recording::new(vec![Packed::new(Kind::Write, 0, 9, 0)], 9);
+        let bounds = [(1 << 30, Lifetime::Short), (3 << 30, Lifetime::Long)];
+        let part = Part::all(&recording);
+        let mut passes = Passes::new(&part, 0, Hints::Dealt { bounds: &bounds, seed: 1 });
+        assert_eq!(read(&mut passes, 1).len(), 9);
+        let all = read(&mut passes, 100);
         let share = |lifetime: Lifetime| {
             all.iter().filter(|op| op.lifetime == lifetime as u8).count() as f64 / all.len() as f64
         };

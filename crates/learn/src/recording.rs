@@ -1,7 +1,8 @@
 //! A trace in memory, in the drive's pages, for many simulations at once.
 //!
-//! Invariant: pages that the trace writes are moved together and keep their order, so that a range
-//! remains one range; 12 bytes an event. A write grows to whole pages, a discard shrinks.
+//! Invariants: pages that the trace writes are moved together and keep their order, so that a range
+//! remains one range, cut only where a run ends; 16 bytes an operation. A write grows to whole pages, a
+//! discard shrinks.
 
 use std::collections::HashMap;
 
@@ -25,11 +26,14 @@ pub(crate) struct Packed {
     pages: u32,
     /// Row of the file table.
     pub file: u32,
+    /// The run that it lies in.
+    pub run: u32,
 }
 
 impl Packed {
+    /// In the first run.
     pub fn new(kind: Kind, page: u32, pages: u32, file: u32) -> Packed {
-        Packed { page, pages: pages.min(MOST) | (kind as u32) << 30, file }
+        Packed { page, pages: pages.min(MOST) | (kind as u32) << 30, file, run: 0 }
     }
 
     #[inline]
@@ -52,12 +56,24 @@ impl Packed {
     }
 }
 
+/// Neighbouring pages that one file holds when the trace begins, as far as it tells: the first to write
+/// them.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct Run {
+    pub first: u32,
+    /// [`u32::MAX`] for none.
+    pub file: u32,
+}
+
 /// All operations of a trace.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Recording {
+    /// None reaches beyond its run.
     pub ops: Vec<Packed>,
     /// Different pages written; the operations use pages below this.
     pub pages: u32,
+    /// All pages, in order.
+    pub runs: Vec<Run>,
 }
 
 /// Page writes of operations.
@@ -122,19 +138,61 @@ impl Recording {
             }
             Ok(())
         })?;
-        Ok(Recording { ops, pages: touched.pages as u32 })
+        Ok(Recording::new(ops, touched.pages as u32))
     }
 
-    /// The file that holds each page when the trace begins, as far as it tells: the first to write
-    /// it.
-    pub fn holders(&self) -> Vec<u32> {
-        let mut holders = vec![u32::MAX; self.pages as usize];
-        for op in self.ops.iter().filter(|op| op.kind() == Kind::Write) {
+    /// Operations on pages below `pages`, cut at the ends of runs.
+    pub fn new(mut ops: Vec<Packed>, pages: u32) -> Recording {
+        let mut holders = vec![u32::MAX; pages as usize];
+        for op in ops.iter().filter(|op| op.kind() == Kind::Write) {
             let range = op.page as usize..op.page as usize + op.pages() as usize;
             let held = holders.get_mut(range).into_iter().flatten();
             held.filter(|file| **file == u32::MAX).for_each(|file| *file = op.file);
         }
-        holders
+        let mut runs = Vec::new();
+        let mut first = 0;
+        for held in holders.chunk_by(|a, b| a == b) {
+            // chunks are not empty, and pages have 32 bits
+            runs.push(Run { first, file: held[0] });
+            first += held.len() as u32;
+        }
+        // most lie within one
+        let mut beyond = Vec::new();
+        for (at, op) in ops.iter_mut().enumerate() {
+            // the first run begins at page 0
+            let run = runs.partition_point(|run| run.first <= op.page).saturating_sub(1);
+            op.run = run as u32;
+            let end = runs.get(run + 1).map_or(pages, |run| run.first);
+            if op.page + op.pages() > end {
+                beyond.push(at);
+            }
+        }
+        if !beyond.is_empty() {
+            ops = cut(&ops, &beyond, &runs, pages);
+        }
+        Recording { ops, pages, runs }
+    }
+
+    /// The operations of a part of this, on one page in `one_in`, chosen by a hash, and all that is done to
+    /// it. A drive of as many times fewer pages and smaller units has nearly the same write amplification
+    /// (`docs/learn.md`).
+    pub fn sample(&self, part: &[Packed], one_in: u32, seed: u64) -> Recording {
+        let mut ranks = Vec::with_capacity(self.pages as usize + 1);
+        let mut kept = 0_u32;
+        for page in 0..u64::from(self.pages) {
+            ranks.push(kept);
+            let chosen = mixed(page ^ seed.rotate_left(32)).is_multiple_of(one_in.max(1).into());
+            kept += u32::from(chosen);
+        }
+        let rank = |page: u32| ranks.get(page as usize).copied().unwrap_or(kept);
+        let sampled = part.iter().filter_map(|op| {
+            let (first, end) = (rank(op.page), rank(op.page.saturating_add(op.pages())));
+            let pages = end.checked_sub(first).filter(|pages| *pages > 0)?;
+            Some(Packed { run: op.run, ..Packed::new(op.kind(), first, pages, op.file) })
+        });
+        let ops = sampled.collect();
+        let runs = self.runs.iter().map(|run| Run { first: rank(run.first), ..*run }).collect();
+        Recording { ops, pages: kept, runs }
     }
 
     /// Where the first part ends: so that it has `share` (0 to 1) of the page writes.
@@ -149,31 +207,30 @@ impl Recording {
     }
 }
 
-/// Of operations on pages that have holders: one page in `one_in`, chosen by a hash, and all that is done to it. A
-/// drive of as many times fewer pages and smaller units has nearly the same write amplification
-/// (`docs/learn.md`). The same of what holds each page.
-pub(crate) fn sample(
-    ops: &[Packed],
-    holders: &[u32],
-    one_in: u32,
-    seed: u64,
-) -> (Vec<Packed>, Vec<u32>) {
-    let mut ranks = Vec::with_capacity(holders.len() + 1);
-    let mut held = Vec::new();
-    for (page, holder) in (0_u64..).zip(holders) {
-        // fewer than 2^32 pages
-        ranks.push(held.len() as u32);
-        if mixed(page ^ seed.rotate_left(32)).is_multiple_of(one_in.max(1).into()) {
-            held.push(*holder);
+/// The operations, of which those at `beyond` reach beyond their run, in pieces that do not.
+fn cut(ops: &[Packed], beyond: &[usize], runs: &[Run], pages: u32) -> Vec<Packed> {
+    let mut pieces = Vec::with_capacity(ops.len() + beyond.len());
+    let mut done = 0;
+    for at in beyond {
+        pieces.extend_from_slice(&ops[done..*at]);
+        done = at + 1;
+        let op = ops[*at];
+        let (mut page, mut run, end) = (op.page, op.run, op.page + op.pages());
+        while page < end {
+            let stop = runs.get(run as usize + 1).map_or(pages, |run| run.first).min(end);
+            // the last run ends where all pages do
+            if stop > page {
+                let piece = Packed::new(op.kind(), page, stop - page, op.file);
+                pieces.push(Packed { run, ..piece });
+            }
+            (page, run) = (stop.max(page), run + 1);
+            if run as usize >= runs.len() {
+                break;
+            }
         }
     }
-    let kept = held.len() as u32;
-    let rank = |page: u32| ranks.get(page as usize).copied().unwrap_or(kept);
-    let sampled = ops.iter().filter_map(|op| {
-        let (first, end) = (rank(op.page), rank(op.page.saturating_add(op.pages())));
-        (first < end).then(|| Packed::new(op.kind(), first, end - first, op.file))
-    });
-    (sampled.collect(), held)
+    pieces.extend_from_slice(&ops[done..]);
+    pieces
 }
 
 /// Calls `take` for every event.
@@ -290,20 +347,17 @@ mod tests {
         let expected = [(4, 2, write), (0, 1, write), (1, 2, write), (3, 1, write), (0, 6, trim)];
         assert_eq!(ops, expected);
         assert_eq!((written(&recording.ops), recording.split(0.5)), (6, 2));
-        let holders = vec![7; 6];
-        let sample = sample(&recording.ops, &holders, 1, 0);
-        assert_eq!(sample, (recording.ops, holders));
+        assert_eq!(recording.sample(&recording.ops, 1, 0), recording);
     }
 
     #[test]
     fn a_sample_keeps_all_that_is_done_to_a_page() {
         let events: Vec<Event> = (0..3000).map(|n| event(n * 7 % 1000, 3)).collect();
         let recording = read(&events).unwrap();
-        let holders: Vec<u32> = (0..recording.pages).collect();
-        let (ops, kept) = sample(&recording.ops, &holders, 4, 1);
-        assert!((200..300).contains(&kept.len()) && kept.is_sorted(), "{}", kept.len());
-        let mut writes = vec![0; kept.len()];
-        for op in &ops {
+        let sample = recording.sample(&recording.ops, 4, 1);
+        assert!((200..300).contains(&sample.pages), "{}", sample.pages);
+        let mut writes = vec![0; sample.pages as usize];
+        for op in &sample.ops {
             (op.page..op.page + op.pages()).for_each(|page| writes[page as usize] += 1);
         }
         // but for the edges each page is written nine times
@@ -325,7 +379,11 @@ mod tests {
         writer.finish().unwrap();
         let trace = Trace::open(&place).unwrap();
         let recording = Recording::read(&trace, 4096, None, &|_| true).unwrap();
-        assert_eq!(recording.holders(), [1, 1, 3, 1]);
+        let runs: Vec<_> = recording.runs.iter().map(|run| (run.first, run.file)).collect();
+        assert_eq!(runs, [(0, 1), (2, 3), (3, 1)]);
+        let ops: Vec<_> = recording.ops.iter().map(|op| (op.page, op.pages(), op.run)).collect();
+        // the third is cut where the run of file 1 ends
+        assert_eq!(ops, [(0, 2, 0), (1, 1, 0), (1, 1, 0), (2, 1, 1), (3, 1, 2), (3, 1, 2)]);
     }
 
     #[test]

@@ -45,15 +45,19 @@ impl Found {
         Found { waf: outcome.waf, windows: outcome.windows }
     }
 
-    /// Two standard errors of the ratio to `off`, over the windows of the counted part.
-    pub fn two_errors(&self, off: &Found) -> Option<f64> {
+    /// The ratio to `off` in each window of the counted part.
+    pub fn ratios(&self, off: &Found) -> Vec<f64> {
         let pairs = self.windows.iter().zip(&off.windows);
-        let ratios: Vec<f64> = pairs.map(|(own, off)| own.waf() / off.waf()).collect();
-        let n = ratios.len() as f64;
-        let mean = ratios.iter().sum::<f64>() / n;
-        let variance = ratios.iter().map(|r| (r - mean) * (r - mean)).sum::<f64>() / (n - 1.0);
-        Some(2.0 * (variance / n).sqrt()).filter(|error| error.is_finite())
+        pairs.map(|(own, off)| own.waf() / off.waf()).collect()
     }
+}
+
+/// Two standard errors of the mean of these; `None` of fewer than two.
+pub(crate) fn two_errors(values: &[f64]) -> Option<f64> {
+    let n = values.len() as f64;
+    let mean = values.iter().sum::<f64>() / n;
+    let variance = values.iter().map(|v| (v - mean) * (v - mean)).sum::<f64>() / (n - 1.0);
+    Some(2.0 * (variance / n).sqrt()).filter(|error| error.is_finite())
 }
 
 /// One simulation.

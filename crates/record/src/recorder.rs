@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use rustix::time::{ClockId, clock_gettime};
 use serde::Serialize;
-use shelflife_trace::{Device, Error as TraceError, Event, Meta, ProcessId, TraceWriter};
+use shelflife_trace::{Device, Error as TraceError, Event, Meta, ProcessId, TraceWriter, Usage};
 
 use crate::device::{System, Target};
 use crate::engine::{Engine, Next, Setup, Sink, Tally};
@@ -258,6 +258,8 @@ const FOOTER_BYTES: u64 = 16 << 10;
 /// Turns issues into events of a trace.
 struct TraceSink {
     writer: TraceWriter,
+    /// Where the recorded file system is mounted.
+    point: Option<PathBuf>,
     files: Files,
     /// CLOCK_MONOTONIC at the trace's time 0, in nanoseconds.
     start: u64,
@@ -290,6 +292,8 @@ impl TraceSink {
         meta.kernel = Some(rustix::system::uname().release().to_string_lossy().into_owned());
         meta.file_system = target.mount.as_ref().map(|mount| mount.file_system.clone());
         meta.mount_options = target.mount.as_ref().map(|mount| mount.options.join(","));
+        let point = target.mount.as_ref().map(|mount| mount.point.clone());
+        meta.usage = usage(point.as_deref());
         meta.policy = options.policy;
         meta.source.inputs = options.command;
         let (start, unix) = now();
@@ -305,6 +309,7 @@ impl TraceSink {
         let files = Files::new(system, &near, &options.data_folders, &folder, options.naming);
         Ok(TraceSink {
             writer,
+            point,
             files,
             start,
             last_process: (Comm::default(), ProcessId::UNKNOWN),
@@ -357,6 +362,9 @@ impl TraceSink {
         warnings: Vec<Warning>,
     ) -> Result<Summary, Error> {
         self.files.settle(self.writer.files_mut(), true);
+        let meta = self.writer.meta_mut();
+        let now = usage(self.point.as_deref());
+        meta.usage = [meta.usage, now].into_iter().flatten().max_by_key(|usage| usage.used_bytes);
         let counts = self.writer.counts_mut();
         counts.lost = tally.lost;
         counts.flushes = tally.flushes;
@@ -442,6 +450,13 @@ fn on_target(system: &System, folder: &Path, target: &Target) -> Option<Warning>
     let own = system.of_path(folder).ok()?;
     let both = own.leaves.iter().find(|leaf| target.leaves.contains(leaf))?;
     Some(Warning::TraceOnTarget { device: both.name.clone() })
+}
+
+fn usage(point: Option<&Path>) -> Option<Usage> {
+    let found = rustix::fs::statvfs(point?).ok()?;
+    let bytes = |blocks: u64| blocks.saturating_mul(found.f_frsize);
+    let used = found.f_blocks.saturating_sub(found.f_bfree);
+    (used > 0).then(|| Usage { bytes: bytes(found.f_blocks), used_bytes: bytes(used) })
 }
 
 fn size(folder: &Path) -> u64 {

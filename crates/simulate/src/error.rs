@@ -79,6 +79,25 @@ pub enum Error {
     /// A share of live data that is none.
     #[error("live data of {0} %: choose a number above 0 and up to 100")]
     Live(f64),
+    /// The drive holds less than the trace writes to.
+    #[error(
+        "the trace writes to {pages} pages and drive {drive} holds {live} live ones: use a larger \
+         drive, a larger --live, or scale it to the trace (--fit 90)"
+    )]
+    LargerThanLive {
+        /// Pages that the trace writes.
+        pages: u64,
+        /// Name of the drive.
+        drive: String,
+        /// Pages of it that hold data.
+        live: u64,
+    },
+    /// How full the recorded file system was is not known.
+    #[error(
+        "the trace does not say how full its file system was: say how full drives are (--fit 90 or \
+         --live 90)"
+    )]
+    NoUsage,
     /// A drive scaled beyond what is simulated.
     #[error(
         "a drive of which the pages written are {live_percent} % has more than 2^32 pages: give a \

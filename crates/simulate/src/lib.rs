@@ -2,7 +2,7 @@
 //! workload.
 //!
 //! ```
-//! use shelflife_simulate::{Request, Rules, Synthetic, Target, simulate};
+//! use shelflife_simulate::{Request, Rules, Size, Synthetic, Target, simulate};
 //! use shelflife_ssd::Hints;
 //!
 //! let workload = Synthetic {
@@ -10,7 +10,7 @@
 //! };
 //! let request = Request {
 //!     targets: vec![Target::Rules(Rules::over_provisioning(0.28))],
-//!     live_percent: None,
+//!     size: Size::Own,
 //!     memory_bytes: None,
 //! };
 //! let report = simulate(&workload.into(), &request, &|_| ())?;
@@ -32,6 +32,7 @@ mod hinting;
 mod replay;
 mod report;
 mod run;
+mod size;
 mod target;
 mod touched;
 
@@ -39,4 +40,5 @@ pub use error::Error;
 pub use hinting::Hinting;
 pub use report::{ClassShare, Report, Row};
 pub use run::{Progress, Recorded, Request, Source, Synthetic, simulate};
+pub use size::{Size, Sized};
 pub use target::{Rules, Target};

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use shelflife_ssd::{
-    Age, Config, Fit, Hints, Op, Outcome, PRECONDITION_CLASS, Plan, Precondition, Sizes, Space,
+    Age, Config, Hints, Op, Outcome, PRECONDITION_CLASS, Plan, Precondition, Sizes, Space,
     Workload, steady, sweep,
 };
 use shelflife_trace::Trace;
@@ -17,6 +17,7 @@ use crate::Error;
 use crate::hinting::Hinting;
 use crate::replay::{Filled, Lookup, Looped, Replay};
 use crate::report::{ClassShare, Report, Row};
+use crate::size::{Size, Sized};
 use crate::target::Target;
 use crate::touched::Touched;
 
@@ -75,10 +76,9 @@ impl From<Recorded> for Source {
 pub struct Request {
     /// The drives.
     pub targets: Vec<Target>,
-    /// Scale drives so that the pages written are so many percent of them, above 0 to 100. Without:
-    /// 100 for synthetic workloads and drives without a size; other drives keep theirs, and are
-    /// full.
-    pub live_percent: Option<f64>,
+    /// How they are sized. Synthetic workloads have no size but their pages: to them drives are
+    /// scaled, to 100 % if not said.
+    pub size: Size,
     /// Memory that may be used, if there is a limit.
     pub memory_bytes: Option<u64>,
 }
@@ -117,11 +117,6 @@ pub fn simulate(
     request: &Request,
     progress: &(dyn Fn(Progress) + Sync),
 ) -> Result<Report, Error> {
-    if let Some(live) = request.live_percent
-        && !(live > 0.0 && live <= 100.0)
-    {
-        return Err(Error::Live(live));
-    }
     match source {
         Source::Synthetic(synthetic) => synthetic.simulate(request, progress),
         Source::Recorded(recorded) => recorded.simulate(request, progress),
@@ -156,13 +151,14 @@ impl Synthetic {
             |hints| shelflife_ssd::Synthetic::parse(&self.text, self.pages, hints, self.seed);
         let workloads: Result<Vec<_>, _> = hints.iter().map(|hints| parse(*hints)).collect();
         let workloads = workloads?;
-        let live_percent = request.live_percent.unwrap_or(100.0);
-        let fit = Fit { live_pages: self.pages.into(), live_percent };
+        let size = match request.size {
+            Size::Fit(share) | Size::Live(share) => Size::Fit(share),
+            Size::Own | Size::Recorded => Size::Fit(100.0),
+        };
         let mut drives = Vec::new();
         for target in &request.targets {
-            let (config, sizes) = target.config(Some(fit))?;
-            let name = target.name();
-            drives.push(Ready { name, config, sizes, fill: self.pages, moved: None });
+            let Sized { config, sizes, fill, .. } = size.of(target, self.pages.into(), None)?;
+            drives.push(Ready { name: target.name(), config, sizes, fill, moved: None });
         }
         let half = self.overwrites.saturating_mul(self.pages.into()).div_ceil(2).max(1);
         let plan = Plan {
@@ -216,7 +212,7 @@ impl Recorded {
                     read
                 }
             };
-            drives.push(self.ready(target, touched, request.live_percent)?);
+            drives.push(self.ready(target, touched, request.size)?);
         }
         let hinted = touched.values().any(|touched| touched.hinted);
         let mut names: Vec<String> =
@@ -253,26 +249,24 @@ impl Recorded {
             }
         };
         let rows = all(&names, &drives, &class_names, request.memory_bytes, progress, &one)?;
-        let notes = self.trace.notes().iter().map(ToString::to_string).collect();
+        let mut notes: Vec<String> = self.trace.notes().iter().map(ToString::to_string).collect();
+        if let (Size::Recorded, Some(usage)) = (request.size, self.trace.meta().usage) {
+            notes.push(format!(
+                "drives are scaled to the recorded file system: {} MiB, of which {:.1} % in use",
+                usage.bytes >> 20,
+                usage.used_bytes as f64 * 100.0 / usage.bytes.max(1) as f64
+            ));
+        }
         Ok(Report { workload: self.trace.folder().display().to_string(), notes, rows })
     }
 
-    /// The drive for this trace: scaled to the pages written, which are then moved together, or as
-    /// it is.
-    fn ready(
-        &self,
-        target: &Target,
-        touched: Arc<Touched>,
-        live_percent: Option<f64>,
-    ) -> Result<Ready, Error> {
-        let scaled = live_percent.is_some() || !target.has_size();
-        let fit = scaled.then(|| Fit {
-            live_pages: touched.pages,
-            live_percent: live_percent.unwrap_or(100.0),
-        });
-        let (mut config, sizes) = target.config(fit)?;
+    /// The drive for this trace.
+    fn ready(&self, target: &Target, touched: Arc<Touched>, size: Size) -> Result<Ready, Error> {
+        let usage = self.trace.meta().usage;
+        let Sized { mut config, sizes, fill, moved } = size.of(target, touched.pages, usage)?;
         config.recorded_on_f2fs = self.trace.meta().file_system.as_deref() == Some("f2fs");
-        let end = if scaled { touched.pages } else { touched.end };
+        // Both end below 2^32: the one was checked when it was read, the other with the drive.
+        let end = if moved { touched.pages } else { touched.end };
         if end > sizes.logical_pages {
             return Err(Error::LargerThanDrive {
                 end,
@@ -280,9 +274,7 @@ impl Recorded {
                 logical_pages: sizes.logical_pages,
             });
         }
-        // Both end below 2^32: the one was checked when it was read, the other with the drive.
-        let fill = if scaled { touched.pages } else { sizes.logical_pages } as u32;
-        let moved = scaled.then_some(touched);
+        let moved = moved.then_some(touched);
         Ok(Ready { name: target.name(), config, sizes, fill, moved })
     }
 

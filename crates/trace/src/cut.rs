@@ -36,6 +36,7 @@ pub fn cut_meta(trace: &Trace, options: &CutOptions) -> Meta {
     meta.page_size = old.page_size;
     meta.kernel.clone_from(&old.kernel);
     meta.file_system.clone_from(&old.file_system);
+    meta.usage = old.usage;
     meta.source.format.clone_from(&old.source.format);
     meta.source.anonymized = old.source.anonymized || options.anonymize;
     meta.counts.lost = old.counts.lost;

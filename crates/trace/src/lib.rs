@@ -52,7 +52,7 @@ pub use event::{Batch, Event, FileId, Flags, Op, ProcessId, UnknownFlag};
 pub use export::{ExportFormat, ExportReport, export};
 pub use files::{FileEntry, FileTable};
 pub use import::{Format, ImportOptions, ImportReport, Input, TimeUnit, import};
-pub use meta::{Counts, Device, Meta, Source, VERSION};
+pub use meta::{Counts, Device, Meta, Source, Usage, VERSION};
 pub use summary::{PAGES_BYTES, Row, Summary, summarize};
 pub use trace::{Events, Note, Trace, read_bytes};
 pub use volume::{Volume, volumes};

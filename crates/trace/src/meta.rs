@@ -53,6 +53,9 @@ pub struct Meta {
     /// Its mount options, as in `/proc/self/mountinfo`.
     #[serde(default)]
     pub mount_options: Option<String>,
+    /// How full it was.
+    #[serde(default)]
+    pub usage: Option<Usage>,
     /// The policy that hints came from.
     #[serde(default)]
     pub policy: Option<String>,
@@ -111,6 +114,15 @@ impl Device {
     pub fn new(name: impl Into<String>, bytes: Option<u64>) -> Device {
         Device { name: name.into(), bytes }
     }
+}
+
+/// How full a file system was while it was recorded.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+pub struct Usage {
+    /// Its size in bytes, as `statvfs` has it.
+    pub bytes: u64,
+    /// Bytes in use: when recording began or ended, whichever is more.
+    pub used_bytes: u64,
 }
 
 /// What was counted while a trace was made.
@@ -177,6 +189,7 @@ impl Meta {
             kernel: None,
             file_system: None,
             mount_options: None,
+            usage: None,
             policy: None,
             devices,
             units: units.map(|(column, unit)| (column.to_owned(), unit.to_owned())).into(),

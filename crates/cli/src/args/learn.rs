@@ -5,13 +5,13 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use shelflife_learn::{Aim, Applier};
 
-use super::simulate::TransportArg;
+use super::simulate::{SizeArgs, TransportArg};
 
 const LEARN_HELP: &str = "\
 Examples:
   shelflife learn TRACE -o mine.toml --transport scsi --drive ufs-5-groups --fit 90 --applier hook
   shelflife learn TRACE -o mine.toml --transport nvme-raw --drive ./mine-drive.toml --live 92 \\
-      --applier watch --relations --for mean
+      --applier watch --relations --for worst
 
 Learned from the first 60 % of the page writes, judged on the rest, beside no hints, the shipped
 policies, two clairvoyants, WAL on a drive of its own and 7 % more over-provisioning, under every
@@ -41,16 +41,12 @@ pub struct LearnArgs {
     /// Rules for single relations too (with --applier watch)
     #[arg(long)]
     pub relations: bool,
-    /// What to be best at: worst (of all rules and isolations), mean (over them), or the name of one
-    /// of the drives, by its own rules
-    #[arg(long = "for", default_value = "worst", value_name = "worst|mean|DRIVE")]
+    /// What to be best at: mean (over all rules and isolations, and bad on none), worst (of them), or the
+    /// name of one of the drives, by its own rules
+    #[arg(long = "for", default_value = "mean", value_name = "mean|worst|DRIVE")]
     pub aim: String,
-    /// Scale drives so that what is written is LIVE percent of them
-    #[arg(long, value_name = "LIVE", conflicts_with = "live", allow_negative_numbers = true)]
-    pub fit: Option<f64>,
-    /// Drives in their size, LIVE percent of which hold data [default: 100]
-    #[arg(long, value_name = "LIVE", allow_negative_numbers = true)]
-    pub live: Option<f64>,
+    #[command(flatten)]
+    pub size: SizeArgs,
     /// Seed of the sample that is searched on, and of hints dealt at random
     #[arg(long, default_value_t = 1, value_name = "S")]
     pub seed: u64,

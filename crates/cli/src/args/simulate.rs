@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use shelflife_simulate::Size;
 use shelflife_ssd::{Frontier, Hints, Isolation, Transport, Victim};
+use shelflife_trace::Usage;
 
 const SIMULATE_HELP: &str = "\
 Examples:
@@ -72,15 +74,39 @@ pub struct SimulateArgs {
     /// How a hint becomes a stream
     #[arg(long, value_enum, default_value = "ideal", requires = "op")]
     pub transport: TransportArg,
-    /// Scale drives so that what is written is LIVE percent of them
-    #[arg(long, value_name = "LIVE", allow_negative_numbers = true)]
-    pub fit: Option<f64>,
+    #[command(flatten)]
+    pub size: SizeArgs,
     /// Loop the trace until write amplification is steady
     #[arg(long, conflicts_with = "workload")]
     pub repeat: bool,
     /// Machine-readable
     #[arg(long)]
     pub json: bool,
+}
+
+/// How large drives are, and how full. Without either: scaled to the recorded file system and as full as
+/// that, if the trace says so; else in their own size, and full.
+#[derive(Args, Clone, Copy, Debug)]
+#[group(multiple = false)]
+pub struct SizeArgs {
+    /// Scale drives so that what is written is LIVE percent of them [default: as the recorded file
+    /// system was]
+    #[arg(long, value_name = "LIVE", allow_negative_numbers = true)]
+    pub fit: Option<f64>,
+    /// Drives in their own size, LIVE percent of which hold data
+    #[arg(long, value_name = "LIVE", allow_negative_numbers = true)]
+    pub live: Option<f64>,
+}
+
+impl SizeArgs {
+    /// The size for a trace of which `usage` is known.
+    pub fn size(self, usage: Option<Usage>) -> Size {
+        match (self.fit, self.live) {
+            (Some(share), _) => Size::Fit(share),
+            (None, Some(share)) => Size::Live(share),
+            (None, None) => Size::usual(usage),
+        }
+    }
 }
 
 fn parse_hints(text: &str) -> Result<Hints, String> {

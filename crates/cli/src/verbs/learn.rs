@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, anyhow};
 use indicatif::{ProgressBar, ProgressStyle};
 use shelflife_learn::{
-    Firmware, LearnProgress, LearnRequest, Learned, Size, Stage, learn, policy_name,
+    Firmware, LearnProgress, LearnRequest, Learned, Stage, learn, policy_name,
 };
 use shelflife_report::{Table, bytes, figure, plain};
 use shelflife_ssd::Isolation;
@@ -29,21 +29,18 @@ pub fn run(args: &LearnArgs) -> Result<Done, Failure> {
         return Err(Failure { code: USE, error });
     }
     let stem = args.output.file_stem().map(|stem| stem.to_string_lossy().into_owned());
+    let trace = Trace::open(&args.trace).map_err(failure)?;
     let request = LearnRequest {
         targets: args.drive.iter().map(|name| target(name)).collect::<Result<_, _>>()?,
         transport: args.transport.into(),
         applier: args.applier.into(),
         relations: args.relations,
-        size: match args.fit {
-            Some(share) => Size::Fit(share),
-            None => Size::Live(args.live.unwrap_or(100.0)),
-        },
+        size: args.size.size(trace.meta().usage),
         aim: args.aim(),
         name: policy_name(&stem.unwrap_or_default()),
         seed: args.seed,
         memory_bytes: memory(),
     };
-    let trace = Trace::open(&args.trace).map_err(failure)?;
     let shown = Shown { begun: Instant::now(), bar: Mutex::new(None) };
     let learned = learn(&trace, &request, &|now| shown.show(&now));
     shown.end();

@@ -23,9 +23,13 @@ use crate::verbs::trace::failure;
 const MAX_PROFILE: u64 = 1 << 20;
 
 pub fn run(args: &SimulateArgs) -> Result<Done, Failure> {
-    let request =
-        Request { targets: targets(args)?, live_percent: args.fit, memory_bytes: memory() };
+    let targets = targets(args)?;
     let source = source(args)?;
+    let usage = match &source {
+        Source::Recorded(recorded) => recorded.trace.meta().usage,
+        Source::Synthetic(_) => None,
+    };
+    let request = Request { targets, size: args.size.size(usage), memory_bytes: memory() };
     let progress = Shown { begun: Instant::now(), bar: Mutex::new(None) };
     let report = simulate(&source, &request, &|now| progress.show(&now));
     progress.end();

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use shelflife_report::{Table, bytes, count, duration, figure, plain};
 use shelflife_trace::{
     CutOptions, Error, Meta, Row, Summary, Trace, TraceWriter, Volume, check, cut, cut_meta, merge,
-    merge_meta, summarize,
+    Usage, merge_meta, summarize,
 };
 
 use crate::args::{CutArgs, HeadArgs, TraceAction, TraceArgs};
@@ -76,6 +76,7 @@ fn info(trace: &Trace, as_json: bool) -> Result<Done, Failure> {
     row("kernel", meta.kernel.clone());
     row("file system", meta.file_system.clone());
     row("mount options", meta.mount_options.clone());
+    row("in use", meta.usage.map(in_use));
     row("policy", meta.policy.clone());
     for (number, device) in meta.devices.iter().enumerate().take(20) {
         let size = device.bytes.map_or(String::new(), |size| format!(", {}", bytes(size)));
@@ -97,6 +98,11 @@ fn info(trace: &Trace, as_json: bool) -> Result<Done, Failure> {
     // the heads are empty
     text += &shown.lines().skip(2).map(|line| format!("{line}\n")).collect::<String>();
     Ok(Done { text, notes: notes(trace), code: 0 })
+}
+
+fn in_use(usage: Usage) -> String {
+    let share = usage.used_bytes as f64 * 100.0 / usage.bytes.max(1) as f64;
+    format!("{} of {} ({} %)", bytes(usage.used_bytes), bytes(usage.bytes), figure(share))
 }
 
 fn made_by(meta: &Meta) -> String {

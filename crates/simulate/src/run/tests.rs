@@ -13,7 +13,7 @@ fn rules(rho: f64) -> Target {
 }
 
 fn request(targets: Vec<Target>) -> Request {
-    Request { targets, live_percent: None, memory_bytes: None }
+    Request { targets, size: Size::Own, memory_bytes: None }
 }
 
 fn synthetic(text: &str, hints: Vec<Hints>) -> Source {
@@ -61,7 +61,7 @@ fn a_repeated_trace_agrees_with_it_too_and_fit_gives_spare() {
     assert!(outcome.steady.reached, "{:?}", outcome.steady);
     let expected = analytic::greedy(1.0 + outcome.sizes.over_provisioning, 64);
     assert!((outcome.waf / expected - 1.0).abs() < 0.02, "{} and {expected}", outcome.waf);
-    let half = Request { live_percent: Some(50.0), ..request(vec![rules(0.28)]) };
+    let half = Request { size: Size::Fit(50.0), ..request(vec![rules(0.28)]) };
     let waf = found(&source, &half).rows[0].outcome.waf;
     let expected = analytic::greedy(2.0 * 1.28, 64);
     assert!((waf / expected - 1.0).abs() < 0.02, "{waf} and {expected}");
@@ -136,9 +136,9 @@ fn what_is_wrong_is_said() {
         let error = Target::parse("x", &text).unwrap_err().to_string();
         assert!(error.contains("32-bit addresses"), "{error}");
     }
-    let tiny = Request { live_percent: Some(1e-300), ..with(|_| ()) };
+    let tiny = Request { size: Size::Fit(1e-300), ..with(|_| ()) };
     assert!(error(&uniform, &tiny).contains("a larger share"));
-    let live = Request { live_percent: Some(0.0), ..with(|_| ()) };
+    let live = Request { size: Size::Fit(0.0), ..with(|_| ()) };
     assert!(error(&uniform, &live).contains("up to 100"));
     let small = Request { memory_bytes: Some(1000), ..with(|_| ()) };
     assert!(error(&uniform, &small).contains("MiB may be"));
