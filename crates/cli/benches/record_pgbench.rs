@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, exit};
 
 use anyhow::{Context, Result, bail};
+use rustix::time::{ClockId, clock_gettime};
 use shelflife_postgres::pgbench::{self, Initialise, Length, Load};
 use shelflife_postgres::programs::Search;
 use shelflife_postgres::{Cancel, Cluster, ClusterOptions, Programs};
@@ -80,9 +81,11 @@ fn bench() -> Result<()> {
             _ => Some(start(&disk, &cluster)?),
         };
         let load = Load { seed: SEED + slot.block as u64, ..load.clone() };
+        let before = processor_seconds();
         let tps = pgbench::run(&programs, &dsn, &load, &never, &mut |_| ())?.summary.tps;
         if let Some(recorder) = recording {
             recorded.add(&recorder.stop()?);
+            recorded.processor_seconds += processor_seconds() - before;
             fs::remove_dir_all(disk.trace())?;
         }
         let name = if slot.arm == 0 { "without" } else { "recorded" };
@@ -108,6 +111,12 @@ fn bench() -> Result<()> {
         figure(recorded.bytes as f64 / events.max(1) as f64),
         count(recorded.lost),
     );
+    let processors = std::thread::available_parallelism().map_or(1.0, |n| n.get() as f64);
+    println!(
+        "the recorder itself: {:.2} % of the time of {processors} processors, {} µs an event",
+        recorded.processor_seconds * 100.0 / recorded.seconds.max(1.0) / processors,
+        figure(recorded.processor_seconds * 1e6 / events.max(1) as f64),
+    );
     print!("tps recorded / without: {:.4}", ratio(estimate.percent));
     match estimate.interval {
         Some(interval) => {
@@ -123,6 +132,12 @@ fn bench() -> Result<()> {
     }
     cluster.close()?;
     Ok(())
+}
+
+/// Processor time of this process so far: not that of the server, nor of the program in the kernel.
+fn processor_seconds() -> f64 {
+    let now = clock_gettime(ClockId::ProcessCPUTime);
+    now.tv_sec as f64 + now.tv_nsec as f64 / 1e9
 }
 
 fn start(disk: &Disk, cluster: &Cluster) -> Result<Recorder> {
@@ -142,6 +157,8 @@ struct Recorded {
     bytes: u64,
     lost: u64,
     seconds: f64,
+    /// Of this process, which does nothing else meanwhile but wait.
+    processor_seconds: f64,
 }
 
 impl Recorded {
