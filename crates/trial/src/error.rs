@@ -35,6 +35,9 @@ pub enum Error {
     /// A round's trace.
     #[error("a round's trace cannot be read")]
     Trace(#[from] shelflife_trace::Error),
+    /// The simulation of the rounds.
+    #[error("the rounds cannot be simulated")]
+    Simulate(#[from] shelflife_simulate::Error),
     /// A plan, or rounds that are none.
     #[error(transparent)]
     Stats(#[from] StatsError),

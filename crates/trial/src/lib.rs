@@ -19,6 +19,7 @@
 //! | `server`, `round`, `recording`, `trial` | doing it |
 //! | [`machine`], [`probe`], `settling` | what the machine did meanwhile |
 //! | [`record`], [`outcome`] | the results on disk, and what they say |
+//! | `simulated` | what a drive would make of the recorded rounds ([`simulated()`]) |
 //! | [`idea`] | what the original idea aimed at, in each server version |
 //! | [`stats`] | the arithmetic |
 //!
@@ -41,6 +42,7 @@ mod round;
 pub mod scenario;
 mod server;
 mod settling;
+mod simulated;
 pub mod spec;
 pub mod stats;
 mod trial;
@@ -52,5 +54,6 @@ pub use outcome::{ArmFigures, Outcome};
 pub use record::Results;
 pub use recording::Recording;
 pub use scenario::Scenario;
+pub use simulated::{Bounds, Simulated, SimulatedArm, simulated};
 pub use spec::{Preset, Primary, Spec, Wishes};
 pub use trial::{Options, Place, resume, run};
