@@ -139,7 +139,7 @@ impl<'a> Passes<'a> {
 
 impl Workload for Passes<'_> {
     fn read(&mut self, out: &mut Vec<Op>) -> Result<(), shelflife_ssd::Error> {
-        if let Some((first, pages)) = self.run(self.filling) {
+        while let Some((first, pages)) = self.run(self.filling) {
             let file = self.part.runs[self.filling].file;
             let each = match self.hints {
                 Hints::ByFile(_) => pages,
@@ -147,6 +147,10 @@ impl Workload for Passes<'_> {
                 Hints::Dealt { .. } => 1,
             };
             self.filling += 1;
+            // a sample has none of some runs
+            if pages == 0 {
+                continue;
+            }
             self.filled = first + pages;
             for page in (first..self.filled).step_by(each.max(1) as usize) {
                 out.push(self.op(Packed::new(Kind::Write, page, each, file)));
@@ -262,6 +266,20 @@ mod tests {
         orders.sort();
         orders.dedup();
         assert!(orders.len() > 2, "{orders:?}");
+    }
+
+    #[test]
+    fn a_sample_without_some_runs_is_filled_too() {
+        let ops = (0..64).map(|page| Packed::new(Kind::Write, page, 1, page % 2)).collect();
+        let whole = Recording::new(ops, 64);
+        let sample = whole.sample(&whole.ops, 8, 1);
+        assert!(sample.pages > 0 && (sample.pages as usize) < sample.runs.len() / 2);
+        let part = Part::all(&sample);
+        let mut passes = Passes::new(&part, sample.pages + 1, Hints::ByFile(&[]));
+        let fill: u32 =
+            read(&mut passes, sample.pages as usize + 1).iter().map(|op| op.pages).sum();
+        assert_eq!(fill, sample.pages + 1);
+        assert_eq!(read(&mut passes, 1).len(), BATCH);
     }
 
     #[test]
