@@ -1,4 +1,4 @@
-//! How figures are shown to people: units, and tables for terminals.
+//! How figures are shown to people: units, tables for terminals, and pages ([`html`]).
 //!
 //! ```
 //! use shelflife_report::{Table, bytes, count, percent};
@@ -17,11 +17,12 @@
 //! ```
 //!
 //! Invariants: pure (what is printed where is the caller's business), and nothing that came from a
-//! file or a server reaches a terminal as a control character.
+//! file or a server reaches a terminal as a control character, or a page as markup.
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
+pub mod html;
 mod table;
 mod units;
 

@@ -1,0 +1,111 @@
+//! Text and numbers on their way into a page.
+//!
+//! Invariant: no control character and nothing that turns the direction of writing gets through; a
+//! number in a drawing is finite.
+
+use std::borrow::Cow;
+
+/// Characters that turn the direction of writing (Unicode bidi controls): a name that holds one
+/// could make the text around it read otherwise.
+const TURNS: [char; 11] = [
+    '\u{200e}', '\u{200f}', '\u{202a}', '\u{202b}', '\u{202c}', '\u{202d}', '\u{202e}', '\u{2066}',
+    '\u{2067}', '\u{2068}', '\u{2069}',
+];
+
+/// `text` with such characters written out (`\u{1b}`). Markup is escaped where it is made.
+pub(super) fn safe(text: &str) -> Cow<'_, str> {
+    let odd = |c: char| c.is_control() || TURNS.contains(&c);
+    if !text.contains(odd) {
+        return Cow::Borrowed(text);
+    }
+    let written = |c: char| if odd(c) { c.escape_default().to_string() } else { c.to_string() };
+    Cow::Owned(text.chars().map(written).collect())
+}
+
+/// A coordinate with one decimal.
+pub(super) fn px(value: f64) -> String {
+    if !value.is_finite() {
+        return "0".to_owned();
+    }
+    let text = format!("{value:.1}");
+    let short = text.strip_suffix(".0").unwrap_or(&text);
+    if short == "-0" { "0".to_owned() } else { short.to_owned() }
+}
+
+/// About how wide `text` is at a size of 12 px: no font is known here.
+pub(super) fn width(text: &str) -> f64 {
+    let of = |c: char| match c {
+        'i' | 'j' | 'l' | 'f' | 't' | 'r' | '.' | ',' | ':' | '|' | ' ' | '(' | ')' => 4.2,
+        'm' | 'w' | 'M' | 'W' | '%' | '@' => 10.4,
+        c if c.is_ascii_uppercase() => 8.2,
+        c if c.is_ascii() => 6.9,
+        _ => 9.0,
+    };
+    text.chars().map(of).sum()
+}
+
+/// As much of `text` as `room` pixels hold, with `…` if that is not all.
+pub(super) fn fitted(text: &str, room: f64) -> String {
+    let text = safe(text);
+    if width(&text) <= room {
+        return text.into_owned();
+    }
+    let mut short = String::new();
+    for c in text.chars() {
+        short.push(c);
+        if width(&short) + 9.0 > room {
+            short.pop();
+            break;
+        }
+    }
+    short.push('…');
+    short
+}
+
+/// A name for a file: lower case, with dashes.
+pub(super) fn slug(text: &str) -> String {
+    let mut slug = String::new();
+    for c in text.chars() {
+        match c {
+            c if c.is_ascii_alphanumeric() => slug.push(c.to_ascii_lowercase()),
+            _ if !slug.is_empty() && !slug.ends_with('-') => slug.push('-'),
+            _ => {}
+        }
+        if slug.len() >= 60 {
+            break;
+        }
+    }
+    let slug = slug.trim_end_matches('-');
+    if slug.is_empty() { "table".to_owned() } else { slug.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_steers_is_written_out() {
+        assert_eq!(safe("a\u{1b}[2J\u{202e}b"), r"a\u{1b}[2J\u{202e}b");
+        assert!(matches!(safe("größer <b>"), Cow::Borrowed(_)));
+    }
+
+    #[test]
+    fn coordinates_are_short_and_finite() {
+        let shown = [1.0, 2.25, -0.01, f64::NAN, f64::INFINITY].map(px);
+        assert_eq!(shown, ["1", "2.2", "0", "0", "0"]);
+    }
+
+    #[test]
+    fn long_text_ends_with_dots() {
+        assert_eq!(fitted("short", 100.0), "short");
+        let cut = fitted("a name that is much too long", 80.0);
+        assert!(cut.ends_with('…') && width(&cut) <= 80.0, "{cut}");
+        assert_eq!(fitted("x", 0.0), "…");
+    }
+
+    #[test]
+    fn file_names_are_tame() {
+        assert_eq!(slug("Rounds, over <time>"), "rounds-over-time");
+        assert_eq!(slug("../../"), "table");
+    }
+}

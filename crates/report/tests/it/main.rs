@@ -1,0 +1,5 @@
+//! Pages as a browser sees them.
+
+mod browser;
+mod page;
+mod sample;
