@@ -6,7 +6,7 @@ use super::canvas::{Series, colour, svg};
 use super::figure::Picture;
 use super::scale::Extent;
 use super::table::{Cell, Table};
-use super::text::{fitted, px, safe, width};
+use super::text::{bold_fitted, fitted, px, safe, width};
 use super::unit::{Axis, Unit};
 
 /// Bars in groups.
@@ -98,7 +98,7 @@ impl Picture for Bars {
                 @for group in &self.groups {
                     @let head = if group.label.is_empty() { 6.0 } else { HEAD };
                     @if !group.label.is_empty() {
-                        text.name x="0" y=(px(y + 18.0)) { (fitted(&group.label, wide)) }
+                        text.name x="0" y=(px(y + 18.0)) { (bold_fitted(&group.label, wide)) }
                     }
                     @for (at, bar) in group.bars.iter().enumerate() {
                         (self.bar(bar, &x, (y + head + ROW * at as f64, names, wide)))

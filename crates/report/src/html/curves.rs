@@ -6,7 +6,7 @@ use super::canvas::{Frame, Key, Series, WIDE, colour, dashes, legend, spread, sv
 use super::figure::Picture;
 use super::scale::{Extent, Scale};
 use super::table::{Cell, Table};
-use super::text::{fitted, px, width};
+use super::text::{bold_fitted, bold_width, px};
 use super::unit::{Axis, Unit};
 
 /// Curves on common axes.
@@ -84,7 +84,7 @@ impl Picture for Curves {
     }
 
     fn draw(&self, wide: f64, name: &str) -> Markup {
-        let names = self.curves.iter().map(|curve| width(&curve.series.name));
+        let names = self.curves.iter().map(|curve| bold_width(&curve.series.name));
         let at_end = if wide < WIDE { 0.0 } else { names.fold(0.0, f64::max).min(150.0) };
         let xs = self.curves.iter().flat_map(|curve| self.xs(curve));
         let ys = self.curves.iter().flat_map(|curve| self.points(curve).map(|(_, y)| y));
@@ -127,7 +127,7 @@ impl Picture for Curves {
                         path.lead d=(format!("M{} {}L{} {}", px(reached + 2.0), px(*end),
                             px(right + 4.0), px(label))) {}
                         text class=(format!("end {}", colour(curve.series.colour))) x=(px(right + 7.0))
-                            y=(px(label)) dy="0.35em" { (fitted(&curve.series.name, at_end + 3.0)) }
+                            y=(px(label)) dy="0.35em" { (bold_fitted(&curve.series.name, at_end + 3.0)) }
                     }
                 }
             },

@@ -6,7 +6,7 @@ use super::canvas::{Series, colour, mark, svg};
 use super::figure::Picture;
 use super::scale::Extent;
 use super::table::{Cell, Table};
-use super::text::{fitted, px, safe, width};
+use super::text::{bold_fitted, px, safe, width};
 use super::unit::{Axis, Unit};
 
 /// Estimates, each on a line of its own.
@@ -94,7 +94,7 @@ impl Picture for Intervals {
                     @let y = top + ROW * at as f64;
                     @let shown = row.shown(&self.x.unit);
                     @let room = wide - width(&shown) - 16.0;
-                    text.name x="0" y=(px(y + 14.0)) { (fitted(&row.series.name, room)) }
+                    text.name x="0" y=(px(y + 14.0)) { (bold_fitted(&row.series.name, room)) }
                     text.value x=(px(wide)) y=(px(y + 14.0)) text-anchor="end" { (shown) }
                     @let y = y + 30.0;
                     @if let Some((low, high)) = row.bounds {

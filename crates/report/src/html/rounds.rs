@@ -40,6 +40,29 @@ impl Rounds {
         all.filter_map(|(at, point)| Some((at, point, self.series.get(point.series)?)))
             .filter(|(_, point, _)| point.x.is_finite() && point.y.is_finite())
     }
+
+    /// From where to where each block reaches: to the middle between it and its neighbours.
+    fn bands(&self) -> Vec<(f64, f64)> {
+        let mut spans: Vec<Option<(f64, f64)>> = vec![None; self.blocks.len()];
+        for (block, point, _) in self.points() {
+            let span = spans[block].get_or_insert((point.x, point.x));
+            *span = (span.0.min(point.x), span.1.max(point.x));
+        }
+        let mut spans: Vec<(f64, f64)> = spans.into_iter().flatten().collect();
+        for at in 1..spans.len() {
+            let middle = f64::midpoint(spans[at - 1].1, spans[at].0);
+            spans[at - 1].1 = middle;
+            spans[at].0 = middle;
+        }
+        // beyond the ends of the axis: it stops there
+        if let Some(first) = spans.first_mut() {
+            first.0 = f64::NEG_INFINITY;
+        }
+        if let Some(last) = spans.last_mut() {
+            last.1 = f64::INFINITY;
+        }
+        spans
+    }
 }
 
 impl Picture for Rounds {
@@ -63,11 +86,17 @@ impl Picture for Rounds {
                 places.iter().map(|(x, y)| format!("{} {}", px(*x), px(*y))).collect();
             (corners.len() > 1).then(|| format!("M{}", corners.join("L")))
         });
+        let (bottom, top) = frame.y.pixels;
         svg(
             size,
             name,
             &says,
             html! {
+                @for (from, to) in self.bands().into_iter().step_by(2) {
+                    @let (from, to) = (frame.x.at(from), frame.x.at(to));
+                    rect.band x=(px(from)) y=(px(top)) width=(px(to - from))
+                        height=(px(bottom - top)) {}
+                }
                 (frame.draw())
                 path.pair d=(joined.collect::<String>()) {}
                 @for (block, point, series) in self.points() {
@@ -112,6 +141,7 @@ mod tests {
         assert_eq!(drawn.matches("class=\"mark").count(), 3, "{drawn}");
         let pairs = drawn.split_once("class=\"pair\" d=\"").unwrap().1.split('"').next().unwrap();
         assert_eq!(pairs.matches('M').count(), 1, "{pairs}");
+        assert_eq!(rounds.bands(), [(f64::NEG_INFINITY, 3.0), (3.0, f64::INFINITY)]);
         assert!(drawn.contains("&lt;script&gt;, block 1: 12"), "{drawn}");
         assert_eq!(rounds.table().csv().lines().count(), 4);
         assert!(!Rounds::default().draw(328.0, "none").into_string().contains("NaN"));

@@ -32,16 +32,25 @@ pub(super) fn px(value: f64) -> String {
     if short == "-0" { "0".to_owned() } else { short.to_owned() }
 }
 
-/// About how wide `text` is at a size of 12 px: no font is known here.
+/// About how wide `text` is at a size of 12 px, rather too much: no font is known here, and one of
+/// the widest is DejaVu Sans.
 pub(super) fn width(text: &str) -> f64 {
     let of = |c: char| match c {
-        'i' | 'j' | 'l' | 'f' | 't' | 'r' | '.' | ',' | ':' | '|' | ' ' | '(' | ')' => 4.2,
-        'm' | 'w' | 'M' | 'W' | '%' | '@' => 10.4,
-        c if c.is_ascii_uppercase() => 8.2,
-        c if c.is_ascii() => 6.9,
-        _ => 9.0,
+        'i' | 'j' | 'l' | '|' | '\'' => 3.6,
+        ' ' | '.' | ',' | ':' | ';' | '!' | '-' | '/' | '(' | ')' | '[' | ']' | 'f' | 'r' | 't'
+        | 'I' => 4.8,
+        'm' | 'w' | 'M' | 'W' | '%' | '@' => 11.7,
+        '<' | '>' | '=' | '+' | '~' | '#' | '−' | '…' => 10.1,
+        c if c.is_ascii_uppercase() => 8.6,
+        c if c.is_ascii() => 7.6,
+        _ => 10.0,
     };
     text.chars().map(of).sum()
+}
+
+/// The same for a name that stands out.
+pub(super) fn bold_width(text: &str) -> f64 {
+    width(text) * 1.13
 }
 
 /// As much of `text` as `room` pixels hold, with `…` if that is not all.
@@ -53,13 +62,18 @@ pub(super) fn fitted(text: &str, room: f64) -> String {
     let mut short = String::new();
     for c in text.chars() {
         short.push(c);
-        if width(&short) + 9.0 > room {
+        if width(&short) + width("…") > room {
             short.pop();
             break;
         }
     }
     short.push('…');
     short
+}
+
+/// The same for a name that stands out.
+pub(super) fn bold_fitted(text: &str, room: f64) -> String {
+    fitted(text, room / 1.13)
 }
 
 /// A name for a file: lower case, with dashes.

@@ -2,13 +2,19 @@
 //! nothing is asked for, and the console stays silent.
 
 use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
 use crate::sample::{FIGURES, page};
+
+/// Where the browser finds the pages.
+const SITE: &str = "http://shelflife.test/";
 
 /// Frames: what is judged on a desk and on a phone, and a page that is wrong in every way.
 const FRAMES: [(&str, u32); 3] = [("page.html", 1000), ("page.html", 360), ("wrong.html", 360)];
@@ -40,7 +46,6 @@ const seen = frame => {
     marks: page.querySelectorAll('.mark, .line, .bar, .cell').length,
     too_wide: root.scrollWidth - root.clientWidth,
     cut_off: texts, overlaps,
-    requests: frame.contentWindow.performance.getEntriesByType('resource').map(e => e.name),
     ran: frame.contentWindow.ran === true,
     font: frame.contentWindow.getComputedStyle(page.body).fontFamily,
   };
@@ -53,7 +58,7 @@ onload = () => setTimeout(() => {
 
 /// As much wrong as a page can be: a script that runs, something loaded, no room for its text.
 const WRONG: &str = "<!DOCTYPE html><title>wrong</title><script>ran = true; console.error('wrong')</script>
-<img src='missing.png'><figure><svg viewBox='0 0 10 10' width='300' height='100'><text x='9'>cut off</text>
+<img src='http://elsewhere.example/picture.png'><figure><svg viewBox='0 0 10 10' width='300' height='100'><text x='9'>cut off</text>
 <text x='9.1'>overlapping</text></svg></figure><figure></figure>
 <div style='width: 900px'>wide</div>";
 
@@ -65,14 +70,17 @@ fn a_browser_shows_every_picture_and_asks_for_nothing() {
         return;
     };
     let folder = tempfile::tempdir().unwrap();
-    let write = |name: &str, text: &str| fs::write(folder.path().join(name), text).unwrap();
-    write("page.html", &page().to_string());
-    write("wrong.html", WRONG);
     let frames = FRAMES.map(|(page, width)| {
         format!("<iframe src='{page}' style='width:{width}px;height:800px;border:0'></iframe>")
     });
-    write("look.html", &format!("<!DOCTYPE html><body>{}<script>{LOOK}</script>", frames.concat()));
-    let (dom, said) = dump(&browser, folder.path());
+    let look = format!(
+        "<!DOCTYPE html><link rel='icon' href='data:,'><body>{}<script>{LOOK}</script>",
+        frames.concat()
+    );
+    let pages =
+        [("look.html", look), ("page.html", page().to_string()), ("wrong.html", WRONG.into())];
+    let server = Server::start(pages);
+    let (dom, said) = dump(&browser, folder.path(), server.port);
     let (_, json) = dom.split_once("<body>").unwrap_or_else(|| panic!("{dom}\n{said}"));
     let json = json.split("</body>").next().unwrap_or_default();
     let json = json.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&");
@@ -83,7 +91,7 @@ fn a_browser_shows_every_picture_and_asks_for_nothing() {
         assert_eq!(frame["pictures"], FIGURES, "{width}: {frame}");
         assert!(frame["marks"].as_u64() > Some(100), "{width}: {frame}");
         assert_eq!(frame["too_wide"], 0, "{width}: {frame}");
-        for faults in ["cut_off", "overlaps", "requests"] {
+        for faults in ["cut_off", "overlaps"] {
             assert_eq!(frame[faults], none, "{width}: {faults}");
         }
         assert_eq!(frame["ran"], false);
@@ -92,9 +100,13 @@ fn a_browser_shows_every_picture_and_asks_for_nothing() {
     let wrong = &seen[2];
     assert_eq!((&wrong["pictures"], &wrong["ran"]), (&1.into(), &true.into()), "{wrong}");
     assert!(wrong["too_wide"].as_u64() > Some(500), "{wrong}");
-    for faults in ["cut_off", "overlaps", "requests"] {
+    for faults in ["cut_off", "overlaps"] {
         assert_ne!(wrong[faults], none, "{faults}: {wrong}");
     }
+    let mut asked = server.asked.lock().unwrap().clone();
+    asked.sort_unstable();
+    asked.dedup();
+    assert_eq!(asked, ["/page.html", "/picture.png", "/wrong.html"]);
     let console: Vec<&str> = said.lines().filter(|line| line.contains("CONSOLE")).collect();
     let (of_wrong, of_page): (Vec<&str>, Vec<&str>) =
         console.into_iter().partition(|line| line.contains("wrong.html"));
@@ -110,15 +122,16 @@ fn find() -> Option<PathBuf> {
 }
 
 /// The page that looks, after it has; and what the browser said.
-fn dump(browser: &Path, folder: &Path) -> (String, String) {
+fn dump(browser: &Path, folder: &Path, port: u16) -> (String, String) {
     let out = |name: &str| fs::File::create(folder.join(name)).unwrap();
     let mut child = Command::new(browser)
         .args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"])
         .args(["--no-first-run", "--disable-background-networking", "--disable-component-update"])
-        .args(["--allow-file-access-from-files", "--enable-logging=stderr"])
-        .args(["--virtual-time-budget=10000", "--dump-dom"])
+        .args(["--enable-logging=stderr", "--virtual-time-budget=10000", "--dump-dom"])
+        // whatever is asked of whom comes to the server
+        .arg(format!("--host-resolver-rules=MAP * 127.0.0.1:{port}"))
         .arg(format!("--user-data-dir={}", folder.join("profile").display()))
-        .arg(format!("file://{}", folder.join("look.html").display()))
+        .arg(format!("{SITE}look.html"))
         .env("HOME", folder)
         .stdin(Stdio::null())
         .stdout(out("dom"))
@@ -135,4 +148,43 @@ fn dump(browser: &Path, folder: &Path) -> (String, String) {
     }
     let read = |name: &str| String::from_utf8_lossy(&fs::read(folder.join(name)).unwrap()).into();
     (read("dom"), read("said"))
+}
+
+/// Serves the pages, and notes what they ask for. It ends with the process.
+struct Server {
+    port: u16,
+    asked: Arc<Mutex<Vec<String>>>,
+}
+
+impl Server {
+    fn start(pages: [(&'static str, String); 3]) -> Server {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let server = Server { port: listener.local_addr().unwrap().port(), asked: Arc::default() };
+        let asked = Arc::clone(&server.asked);
+        std::thread::spawn(move || {
+            // one at a time: a connection that asks for nothing is given up
+            for mut stream in listener.incoming().flatten() {
+                let _ = stream.set_read_timeout(Some(Duration::from_secs(1)));
+                let mut lines = BufReader::new(&stream).lines().map_while(Result::ok);
+                let Some(line) = lines.next() else { continue };
+                let heads: Vec<String> = lines.take_while(|line| !line.is_empty()).collect();
+                // the browser asks for things of its own too
+                let of_page = format!("referer: {SITE}");
+                let of_page = heads.iter().any(|head| head.to_lowercase().starts_with(&of_page));
+                let path = line.split(' ').nth(1).unwrap_or("?").to_owned();
+                let page = pages.iter().find(|(name, _)| path[1..] == **name);
+                let (status, body) = page.map_or(("404 no", ""), |(_, body)| ("200 ok", body));
+                let _ = write!(
+                    stream,
+                    "HTTP/1.1 {status}\r\nContent-Type: text/html\r\nCache-Control: no-store\r\n\
+                     Content-Length: {}\r\nConnection: close\r\n\r\n{body}",
+                    body.len()
+                );
+                if of_page {
+                    asked.lock().unwrap().push(path);
+                }
+            }
+        });
+        server
+    }
 }
