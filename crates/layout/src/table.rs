@@ -143,9 +143,24 @@ impl Table {
         inside: Option<&[u8]>,
         absolute: Option<Text<'_>>,
     ) -> Option<Lifetime> {
+        self.lookup_ruled(class, inside, absolute, None)
+    }
+
+    /// As [`Table::lookup`], with one rule that a table cannot hold and that is known to match the
+    /// file: its number, counted as by [`Table::class_rule`], and what it gives.
+    pub fn lookup_ruled(
+        &self,
+        class: Class,
+        inside: Option<&[u8]>,
+        absolute: Option<Text<'_>>,
+        rule: Option<(u16, Lifetime)>,
+    ) -> Option<Lifetime> {
         let slot = self.classes.get(usize::from(class.number()))?.load(Relaxed);
-        let (class_rule, lifetime) = ((slot >> 8) as u16, slot as u8);
-        let lifetime = self.path_lookup(class_rule, inside, absolute).unwrap_or(lifetime);
+        let (before, lifetime) = match rule {
+            Some((number, given)) if number < (slot >> 8) as u16 => (number, given.raw() as u8),
+            _ => ((slot >> 8) as u16, slot as u8),
+        };
+        let lifetime = self.path_lookup(before, inside, absolute).unwrap_or(lifetime);
         Lifetime::from_raw(u64::from(lifetime))
     }
 
@@ -239,6 +254,23 @@ mod tests {
             |path: &'static [u8]| table.lookup(Class::Outside, None, Some(Text::whole(path)));
         assert_eq!(outside(b"/archive/a/b"), Some(Lifetime::Long));
         assert_eq!(outside(b"/archived/a"), None);
+    }
+
+    #[test]
+    fn a_rule_from_elsewhere_counts_by_its_number() {
+        let table = Table::default();
+        table.path_rule(1, b"base/5/1", Lifetime::Medium).expect("room");
+        table.class_rule(3, Class::Relation, Lifetime::Extreme);
+        table.default_rule(Lifetime::Long);
+        let with = |number: u16, path: &'static [u8], class| {
+            table.lookup_ruled(class, Some(path), None, Some((number, Lifetime::Short)))
+        };
+        assert_eq!(with(0, b"base/5/1", Class::Relation), Some(Lifetime::Short));
+        assert_eq!(with(2, b"base/5/1", Class::Relation), Some(Lifetime::Medium));
+        assert_eq!(with(2, b"base/5/2", Class::Relation), Some(Lifetime::Short));
+        assert_eq!(with(4, b"base/5/2", Class::Relation), Some(Lifetime::Extreme));
+        // before the default whatever its number is
+        assert_eq!(with(4, b"base/5/2_vm", Class::Vm), Some(Lifetime::Short));
     }
 
     #[test]

@@ -56,6 +56,16 @@ impl Policy {
         &self.rules
     }
 
+    /// The rules about relations, which no compiled table holds: each with its number as
+    /// [`shelflife_layout::Table::lookup_ruled`] takes it.
+    pub fn relation_rules(&self) -> impl Iterator<Item = (u16, &RelationName, Lifetime)> {
+        // The parser has refused texts with more rules than there are numbers.
+        self.rules.iter().zip(0u16..).filter_map(|(rule, number)| match &rule.matcher {
+            Matcher::Relation(name) => Some((number, &name.value, rule.lifetime)),
+            Matcher::Class(_) | Matcher::Path(_) => None,
+        })
+    }
+
     /// The first rule that names `class` itself.
     pub(crate) fn own_rule(&self, class: Class) -> Option<usize> {
         self.rules.iter().position(|rule| rule.classes().any(|c| c.value == class))
@@ -173,6 +183,15 @@ impl RelationName {
             name: name.to_owned(),
         })
     }
+
+    /// Whether it means the relation that a catalog calls `schema.name` (`called`) and that lies in
+    /// `database`; `None` for one that all databases share.
+    pub fn means(&self, database: Option<&str>, called: &str) -> bool {
+        // Neither of its parts holds a dot, so that there is one way to split what is equal.
+        let names = called.strip_prefix(self.schema.as_str());
+        names.and_then(|rest| rest.strip_prefix('.')) == Some(self.name.as_str())
+            && (self.database.is_none() || self.database.as_deref() == database)
+    }
 }
 
 impl fmt::Display for RelationName {
@@ -191,4 +210,38 @@ pub struct Placed<T> {
     pub value: T,
     /// Its first character.
     pub place: Place,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_relation_is_meant_by_all_parts_that_are_named() {
+        let any = RelationName::parse("public.t").expect("a name");
+        let one = RelationName::parse("shop/public.t").expect("a name");
+        assert!(any.means(Some("shop"), "public.t") && any.means(None, "public.t"));
+        assert!(one.means(Some("shop"), "public.t"));
+        for (database, called) in
+            [(Some("other"), "public.t"), (None, "public.t"), (Some("shop"), "public.tt")]
+        {
+            assert!(!one.means(database, called), "{database:?} {called}");
+        }
+        for called in ["public.t.x", "public", "public.", "publict", "other.t", "x.public.t"] {
+            assert!(!any.means(Some("shop"), called), "{called}");
+        }
+    }
+
+    #[test]
+    fn relation_rules_have_the_numbers_that_the_table_counts_by() {
+        let text = "name = \"p\"\nlayout = \"postgres\"\n\
+            [[rule]]\nclass = \"wal\"\nlifetime = \"short\"\n\
+            [[rule]]\nrelation = \"public.t\"\nlifetime = \"short\"\n\
+            [[rule]]\nclass = \"relation\"\nlifetime = \"long\"\n";
+        let policy = Policy::parse(text, "p").expect("a policy");
+        let rules: Vec<_> = policy.relation_rules().map(|(n, _, lifetime)| (n, lifetime)).collect();
+        assert_eq!(rules, [(1, Lifetime::Short)]);
+        let found = policy.compile().lookup_ruled(Class::Relation, None, None, Some(rules[0]));
+        assert_eq!(found, Some(Lifetime::Short));
+    }
 }

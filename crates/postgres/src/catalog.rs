@@ -16,15 +16,23 @@ use std::time::Instant;
 
 use postgres::types::FromSql;
 use postgres::types::Type;
+use shelflife_layout::Class;
 use shelflife_layout::relation::PG_GLOBAL;
 use shelflife_layout::relation::RelationKey;
 use shelflife_layout::relation::relation_file;
 
 use crate::cancel::Cancel;
+use crate::datafolder::DataFolder;
 use crate::dsn::Dsn;
 use crate::error::Error;
 use crate::error::Result;
 use crate::session::Session;
+use crate::user::ServerUser;
+
+/// Databases by which a server is reached, in this order: the second is always there.
+const DOORS: [&str; 2] = ["postgres", "template1"];
+/// Why a database that takes no connections is not read: nothing is wrong with it.
+pub const TAKES_NO_CONNECTIONS: &str = "it takes no connections";
 
 /// How long one statement of a reading may take.
 const STATEMENT_LIMIT: Duration = Duration::from_secs(5);
@@ -89,6 +97,17 @@ pub struct Relation {
 }
 
 impl Relation {
+    /// The class of its main fork; what is temporary is told by the path. Unlogged goes first: such an index
+    /// dies as its table does.
+    pub fn class(&self) -> Class {
+        match (self.persistence, self.kind) {
+            (Persistence::Unlogged, _) => Class::Unlogged,
+            (_, Kind::Index) => Class::Index,
+            (_, Kind::Toast | Kind::ToastIndex) => Class::Toast,
+            (_, Kind::Heap | Kind::Sequence | Kind::MaterializedView) => Class::Relation,
+        }
+    }
+
     /// Kind and persistence in one word: `heap`, `index`, `toast`, `toast-index`, `sequence`,
     /// `materialized-view`; for unlogged ones `unlogged` (a table), `unlogged-index`, …; for temporary
     /// ones `temporary`, `temporary-index`, ….
@@ -205,7 +224,7 @@ impl Catalog {
                 continue;
             }
             if !takes_connections {
-                self.unreadable.insert(oid, "it takes no connections".to_owned());
+                self.unreadable.insert(oid, TAKES_NO_CONNECTIONS.to_owned());
                 continue;
             }
             let session = session.take_if(|_| oid == here);
@@ -216,11 +235,49 @@ impl Catalog {
                     self.unreadable.remove(&oid);
                 }
                 Err(Error::Interrupted) => return Err(Error::Interrupted),
-                Err(error) => drop(self.unreadable.insert(oid, in_full(&error))),
+                Err(error) => drop(self.unreadable.insert(oid, error.in_full())),
             }
         }
         reading.took = begun.elapsed();
         Ok(reading)
+    }
+
+    /// As [`Catalog::read`], from the server that runs in `data`, by its socket and as the owner of the folder,
+    /// under the name `role` or the owner's own. Where this process is root, a thread becomes the owner.
+    ///
+    /// # Errors
+    /// [`Error::NotRunning`] if no server takes connections there; [`Error::NotRoot`] if this process is
+    /// neither root nor the owner; those of [`Catalog::read`].
+    pub fn read_in(
+        &mut self,
+        data: &DataFolder,
+        role: Option<&str>,
+        which: Databases<'_>,
+        cancel: &Cancel,
+    ) -> Result<Reading> {
+        let owner = ServerUser::of(data.uid())?;
+        let not_running = || Error::NotRunning { path: data.path().to_owned() };
+        let read = || {
+            owner.assume()?;
+            let mut first = None;
+            for door in DOORS {
+                let role = role.unwrap_or(owner.name());
+                let dsn = data.local_dsn(role, door)?.ok_or_else(not_running)?;
+                match self.read(&dsn, which, cancel) {
+                    Ok(reading) => return Ok(reading),
+                    Err(Error::Interrupted) => return Err(Error::Interrupted),
+                    Err(error) => drop(first.get_or_insert(error)),
+                }
+            }
+            Err(first.unwrap_or_else(not_running))
+        };
+        std::thread::scope(|scope| match std::thread::Builder::new().spawn_scoped(scope, read) {
+            // A panic there is a bug here, and is passed on as one.
+            Ok(thread) => thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+            Err(source) => {
+                Err(Error::io("cannot start a thread to read the catalogs of", data.path(), source))
+            }
+        })
     }
 
     /// The key if that is news.
@@ -311,17 +368,6 @@ fn open(dsn: &Dsn, cancel: &Cancel) -> Result<Session> {
     Ok(session)
 }
 
-/// The error with its causes: what the server says is one of them.
-fn in_full(error: &Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = std::error::Error::source(error);
-    while let Some(error) = cause {
-        text = format!("{text}: {error}");
-        cause = error.source();
-    }
-    text
-}
-
 /// A name, whatever its bytes are.
 struct Lossy(String);
 
@@ -335,5 +381,30 @@ impl<'a> FromSql<'a> for Lossy {
 
     fn accepts(ty: &Type) -> bool {
         matches!(*ty, Type::NAME | Type::TEXT)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn relation(kind: Kind, persistence: Persistence) -> Relation {
+        Relation { oid: 1, database: None, name: "public.t".into(), kind, persistence }
+    }
+
+    #[test]
+    fn classes_follow_kind_and_persistence() {
+        use Persistence::{Permanent, Unlogged};
+        for (kind, persistence, class) in [
+            (Kind::Heap, Permanent, Class::Relation),
+            (Kind::Sequence, Permanent, Class::Relation),
+            (Kind::Index, Permanent, Class::Index),
+            (Kind::Toast, Permanent, Class::Toast),
+            (Kind::ToastIndex, Permanent, Class::Toast),
+            (Kind::Heap, Unlogged, Class::Unlogged),
+            (Kind::ToastIndex, Unlogged, Class::Unlogged),
+        ] {
+            assert_eq!(relation(kind, persistence).class(), class);
+        }
     }
 }

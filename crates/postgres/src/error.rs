@@ -304,6 +304,17 @@ pub enum Error {
 }
 
 impl Error {
+    /// The error with its causes, in one line: what the server says is one of them.
+    pub fn in_full(&self) -> String {
+        let mut text = self.to_string();
+        let mut cause = std::error::Error::source(self);
+        while let Some(error) = cause {
+            text = format!("{text}: {error}");
+            cause = error.source();
+        }
+        text.replace('\n', " ")
+    }
+
     /// An [`Error::Io`] of `path`, or [`Error::DiskFull`] if that is what it means.
     pub(crate) fn io(what: &'static str, path: &Path, source: io::Error) -> Self {
         match source.kind() {

@@ -6,7 +6,7 @@
 //! | [`user`] | the unprivileged user that a server runs as |
 //! | [`cluster`] | a throwaway cluster: made, started, stopped, removed |
 //! | [`datafolder`] | what a data folder says of itself, running or not |
-//! | [`catalog`] | the names of relation files, from the catalogs of all databases |
+//! | [`catalog`], [`pace`] | the names of relation files, from the catalogs of all databases; when to ask again |
 //! | [`session`], [`counters`] | one connection; the server's counters and their differences |
 //! | [`mod@pgbench`] | load a scale, run a load, read its summary and its latencies |
 //! | [`verify`] | `pg_amcheck` and `pg_checksums` |
@@ -51,6 +51,7 @@ pub mod datafolder;
 pub mod dsn;
 pub mod error;
 mod memory;
+pub mod pace;
 pub mod pgbench;
 pub mod procfs;
 pub mod programs;
@@ -69,6 +70,7 @@ pub use datafolder::DataFolder;
 pub use dsn::Dsn;
 pub use error::Error;
 pub use error::Result;
+pub use pace::Pace;
 pub use programs::Programs;
 pub use programs::Version;
 pub use session::Session;

@@ -21,7 +21,7 @@ pub use inspect::{Carries, Counted, Process, RunStatus, ServerStatus, hook_share
 pub use launch::{Launch, Prepared, collect, environment};
 pub use policies::{PolicyError, load_policy, policy_text};
 pub use switch::{Swept, Switched, To, data_folders_of, sweep_run, switch};
-pub use watching::{Hinted, Refused, WatchedFolder, Watching, watching};
+pub use watching::{Cataloged, Hinted, Refused, WatchedFolder, Watching, watching};
 
 use std::path::PathBuf;
 

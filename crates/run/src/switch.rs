@@ -11,6 +11,7 @@ use shelflife_sweep::{Tally, Territory, Wish, sweep};
 
 use crate::Error;
 use crate::inspect::attached_processes;
+use crate::watching::watching;
 
 /// What to switch to.
 #[derive(Clone, Copy, Debug)]
@@ -44,6 +45,8 @@ pub struct Switched {
     /// Whether the run was switched again before this sweep had ended; then it was given up, and
     /// the later switch sweeps.
     pub superseded: bool,
+    /// Whether the sweep is left to a daemon that reads catalogs: it alone knows what relations get.
+    pub left_to_daemon: bool,
 }
 
 /// Switches `run` and sweeps its data folders. `progress` is asked now and then, and ends the
@@ -68,9 +71,16 @@ pub fn switch(
             To::Policy(table, name) => control.publish(table, name, dry_run),
         }
     };
-    let swept = sweep_run(run, progress)?;
+    let left_to_daemon = state.is_on() && reads_catalogs(run);
+    let swept = if left_to_daemon { Vec::new() } else { sweep_run(run, progress)? };
     let superseded = run.page()?.state() != state;
-    Ok(Switched { generation: state.generation(), on: state.is_on(), swept, superseded })
+    let (generation, on) = (state.generation(), state.is_on());
+    Ok(Switched { generation, on, swept, superseded, left_to_daemon })
+}
+
+fn reads_catalogs(run: &Run) -> bool {
+    let figures = watching(run).ok().flatten();
+    figures.is_some_and(|daemon| daemon.folders.iter().any(|folder| folder.relations.is_some()))
 }
 
 /// Sweeps the data folders of `run` to what its page says now, one sweep of a run at a time. It ends

@@ -30,6 +30,21 @@ pub struct Refused {
     pub times: u64,
 }
 
+/// What a daemon knows of a server's relations.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+pub struct Cataloged {
+    /// The role under which the catalogs are read.
+    pub role: String,
+    /// Relations that are known.
+    pub known: u64,
+    /// Relations whose files were seen and that no catalog has yet.
+    pub unknown: u64,
+    /// How often catalogs were read.
+    pub readings: u64,
+    /// What the last reading could not read, and why.
+    pub failure: Option<String>,
+}
+
 /// A folder that a daemon watches.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct WatchedFolder {
@@ -71,6 +86,9 @@ pub struct WatchedFolder {
     pub elsewhere: u64,
     /// What the kernel refused, by errno.
     pub refused: Vec<Refused>,
+    /// What is known of relations, where catalogs are read.
+    #[serde(default)]
+    pub relations: Option<Cataloged>,
 }
 
 /// What a daemon says of itself.

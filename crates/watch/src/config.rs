@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 
 use crate::Error;
-use crate::daemon::{Mode, Options};
+use crate::daemon::{Mode, Options, Role};
 
 /// The policy of a daemon that is given none.
 pub const DEFAULT_POLICY: &str = "wal-first";
@@ -25,6 +25,7 @@ struct Config {
     #[serde(default)]
     mode: Mode,
     metrics: Option<String>,
+    relations: Option<String>,
 }
 
 fn default_policy() -> String {
@@ -52,6 +53,7 @@ impl Options {
             name: config.name,
             mode: config.mode,
             metrics: config.metrics,
+            relations: config.relations.map(Role::Named),
             dry_run: false,
         })
     }
@@ -75,6 +77,9 @@ mod tests {
         assert_eq!(options.policy, "wal-first");
         assert_eq!(options.mode, Mode::Auto);
         assert!(options.metrics.is_none() && options.name.is_none());
+        assert_eq!(options.relations, None);
+        let options = read("folders = []\nrelations = \"few\"\n").expect("a configuration");
+        assert_eq!(options.relations, Some(Role::Named("few".to_owned())));
     }
 
     #[test]

@@ -8,16 +8,18 @@ use std::ffi::OsString;
 use std::io::Read;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, channel};
-use std::thread::JoinHandle;
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+use std::thread::{JoinHandle, Thread};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde::Deserialize;
-use shelflife_control::{NewRun, Registry, Run};
+use shelflife_control::{NewRun, Registry, Run, State};
 use shelflife_layout::Layout;
+use shelflife_policy::Lint;
+use shelflife_postgres::ServerUser;
 use shelflife_run::{Conflict, WatchedFolder, Watching, load_policy};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
@@ -26,8 +28,9 @@ use crate::fanotify::Group;
 use crate::folder::Folder;
 use crate::hub::{Hub, Job};
 use crate::metrics::Listener;
+use crate::relations::{Relations, Rules};
 use crate::walk::work;
-use crate::{privilege, reader};
+use crate::{privilege, reader, relations};
 
 /// How opens are seen.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq)]
@@ -54,6 +57,15 @@ impl Mode {
     }
 }
 
+/// Under which name the catalogs of servers are read.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Role {
+    /// That of the files' owner: of the user that the servers run as.
+    Owner,
+    /// This one.
+    Named(String),
+}
+
 /// What is to be watched, and how.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
@@ -68,6 +80,9 @@ pub struct Options {
     /// Where figures for Prometheus are to be had: the path of a Unix socket, or an address of this
     /// machine; `None` for nowhere.
     pub metrics: Option<String>,
+    /// Whether the catalogs of the servers are read, so that a policy may tell relations apart; `None`
+    /// goes by paths alone.
+    pub relations: Option<Role>,
     /// Count only, hint nothing.
     pub dry_run: bool,
 }
@@ -97,6 +112,7 @@ pub struct Daemon {
     options: Options,
     mode: Mode,
     begun: Instant,
+    relations_reader: Arc<OnceLock<Thread>>,
 }
 
 /// The niceness of the thread that answers events; only root may have it.
@@ -114,7 +130,11 @@ impl Daemon {
     pub fn start(options: Options, registry: &Registry) -> Result<Daemon, Error> {
         let policy = load_policy(&options.policy)?;
         let postgres = policy.layout() == Layout::Postgres;
-        let watched = open_all(&options.folders, postgres)?;
+        let rules = Arc::new(Rules::of(&policy));
+        let relations_reader = Arc::default();
+        let catalogs =
+            Catalogs { role: options.relations.as_ref(), rules: &rules, reader: &relations_reader };
+        let watched = open_all(&options.folders, postgres, &catalogs)?;
         let Some(first) = watched.first() else { return Err(Error::NoFolders) };
         let (owner, group) = (first.owner(), first.group());
         let me = rustix::process::geteuid();
@@ -156,12 +176,14 @@ impl Daemon {
             places: crate::folders::Folders::default(),
             watched,
             jobs: sender,
-            stop: AtomicBool::new(false),
+            stop: Arc::default(),
+            rules: RwLock::new(rules),
             alive: AtomicU64::new(0),
             me: std::process::id().cast_signed(),
         });
         let registry = registry.clone();
-        Ok(Daemon { hub, run, jobs, registry, listener, options, mode, begun: Instant::now() })
+        let begun = Instant::now();
+        Ok(Daemon { hub, run, jobs, registry, listener, options, mode, begun, relations_reader })
     }
 
     /// How opens are seen: [`Mode::Folders`] or [`Mode::FileSystem`].
@@ -193,7 +215,8 @@ impl Daemon {
                 .map_err(system("take a signal"))?;
         }
         signals.set_nonblocking(true).map_err(system("make a pipe"))?;
-        let Daemon { hub, run, jobs, registry, listener, options, mode, begun } = self;
+        let Daemon { hub, run, jobs, registry, listener, options, mode, begun, relations_reader } =
+            self;
         if let Some(listener) = listener {
             listener.serve(&hub, mode, &registry).map_err(system("start a thread"))?;
         }
@@ -206,6 +229,23 @@ impl Daemon {
                 .spawn(move || reader::read(&hub, &woken, begun))
                 .map_err(system("start a thread"))?
         };
+        let relations = match options.relations {
+            Some(_) => {
+                let hub = Arc::clone(&hub);
+                let reading = std::thread::Builder::new()
+                    .name("relations".to_owned())
+                    .spawn(move || relations::read(&hub))
+                    .map_err(system("start a thread"))?;
+                let _ = relations_reader.set(reading.thread().clone());
+                Some(reading)
+            }
+            None => {
+                if needs_catalogs(&options.policy) {
+                    say(&Said::Note(WITHOUT_RELATIONS.to_owned()));
+                }
+                None
+            }
+        };
         let mut ticker = Ticker {
             hub: &hub,
             registry: &registry,
@@ -214,6 +254,8 @@ impl Daemon {
             conflicts: Vec::new(),
             ready: false,
             ticks: 0,
+            state: hub.driver.page().state(),
+            unread: Vec::new(),
         };
         while !ended.load(Relaxed) && !reader.is_finished() {
             if hung_up.swap(false, Relaxed) {
@@ -230,13 +272,53 @@ impl Daemon {
         }
         let result = reader.join().unwrap_or_else(|_| Err(std::io::Error::other("it panicked")));
         let _ = sweeper.join();
+        if let Some(relations) = relations {
+            relations.thread().unpark();
+            let _ = relations.join();
+        }
         // The record of root's run stays, empty of memory: the next verb collects it.
         let _ = run.remove();
         result.map_err(system("read events"))
     }
 }
 
-fn open_all(paths: &[PathBuf], postgres: bool) -> Result<Vec<Arc<Folder>>, Error> {
+/// What a policy that needs catalogs goes without.
+const WITHOUT_RELATIONS: &str = "the policy tells relations apart; without --relations an index, a TOAST table and an \
+     unlogged table are a relation like any other, and rules for one relation are passed over";
+
+fn needs_catalogs(policy: &str) -> bool {
+    let found = load_policy(policy).map(|policy| policy.check()).unwrap_or_default();
+    found.iter().any(|found| matches!(found.lint, Lint::NeedsCatalog | Lint::HookCannotTell))
+}
+
+/// How catalogs are read, if at all.
+struct Catalogs<'a> {
+    role: Option<&'a Role>,
+    rules: &'a Arc<Rules>,
+    reader: &'a Arc<OnceLock<Thread>>,
+}
+
+impl Catalogs<'_> {
+    /// Has the files of `folder` told apart by catalogs, if that is wanted.
+    fn give_to(&self, folder: Folder) -> Result<Folder, Error> {
+        let role = match self.role {
+            None => return Ok(folder),
+            Some(Role::Named(role)) => role.clone(),
+            Some(Role::Owner) => {
+                let owner = ServerUser::of(folder.owner()).map_err(Error::Relations)?;
+                owner.name().to_owned()
+            }
+        };
+        let (rules, reader) = (Arc::clone(self.rules), Arc::clone(self.reader));
+        Ok(folder.with_relations(Relations::new(role, rules, reader)))
+    }
+}
+
+fn open_all(
+    paths: &[PathBuf],
+    postgres: bool,
+    catalogs: &Catalogs<'_>,
+) -> Result<Vec<Arc<Folder>>, Error> {
     let mut watched: Vec<Arc<Folder>> = Vec::new();
     for path in paths {
         // The same folder twice is one folder.
@@ -252,7 +334,7 @@ fn open_all(paths: &[PathBuf], postgres: bool) -> Result<Vec<Arc<Folder>>, Error
                 second: (folder.base().to_owned(), folder.owner()),
             });
         }
-        watched.push(Arc::new(folder));
+        watched.push(Arc::new(if postgres { catalogs.give_to(folder)? } else { folder }));
     }
     Ok(watched)
 }
@@ -312,12 +394,16 @@ fn wait(signals: &UnixStream) {
 /// Reads the policy again; what came of it, in words.
 fn reread(hub: &Hub, name: &str) -> String {
     let published = load_policy(name).map_err(Error::from).and_then(|policy| {
+        *hub.rules.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(Rules::of(&policy));
         hub.driver.publish(&policy.compile(), policy.name())?;
         Ok(policy)
     });
     match published {
         Ok(policy) => {
-            hub.watched.iter().for_each(|folder| hub.ask_to_sweep(folder));
+            for folder in &hub.watched {
+                hub.ask_to_sweep(folder);
+                folder.relations().into_iter().for_each(Relations::read_anew);
+            }
             format!("policy {} was read again; sweeping", policy.name())
         }
         Err(error) => {
@@ -341,6 +427,10 @@ struct Ticker<'h> {
     conflicts: Vec<Conflict>,
     ready: bool,
     ticks: u64,
+    /// Of the page, at the last tick.
+    state: State,
+    /// What could not be read of catalogs, of each folder.
+    unread: Vec<Option<String>>,
 }
 
 /// Roots are looked at again once in so many ticks.
@@ -366,6 +456,7 @@ impl Ticker<'_> {
                 )));
             }
         }
+        self.look_at_relations(&figures, say);
         match serde_json::to_vec(&figures) {
             Ok(json) if json != self.written => {
                 if let Err(error) = self.hub.driver.write_figures(&json) {
@@ -396,6 +487,26 @@ impl Ticker<'_> {
 }
 
 impl Ticker<'_> {
+    /// Sweeps after a switch where catalogs tell files apart, which only this daemon can; and says what
+    /// cannot be read of them, when that changes.
+    fn look_at_relations(&mut self, figures: &Watching, say: &mut dyn FnMut(&Said)) {
+        let state = self.hub.driver.page().state();
+        if std::mem::replace(&mut self.state, state) != state {
+            let told_apart = self.hub.watched.iter().filter(|folder| folder.relations().is_some());
+            told_apart.for_each(|folder| self.hub.ask_to_sweep(folder));
+        }
+        let failures =
+            figures.folders.iter().map(|folder| folder.relations.as_ref()?.failure.clone());
+        let unread: Vec<Option<String>> = failures.collect();
+        for (at, why) in unread.iter().enumerate() {
+            let known = self.unread.get(at).and_then(Option::as_ref);
+            if let Some(why) = why.as_ref().filter(|why| known != Some(*why)) {
+                say(&Said::Note(format!("catalogs not read: {why}")));
+            }
+        }
+        self.unread = unread;
+    }
+
     /// Says which other runs undo this one's work, when that changes.
     fn look_for_conflicts(&mut self, say: &mut dyn FnMut(&Said)) {
         let found = shelflife_run::conflicts(self.registry).unwrap_or_default();
@@ -431,6 +542,7 @@ pub(crate) fn figures(hub: &Hub, mode: Mode) -> Watching {
             foreign: figures.foreign.load(Relaxed),
             elsewhere: figures.elsewhere.load(Relaxed),
             refused: figures.refused(),
+            relations: folder.relations().map(Relations::figures),
         }
     };
     Watching { folders: hub.watched.iter().map(of).collect() }

@@ -114,6 +114,9 @@ pub enum Error {
         "no folder to watch; name a data folder, or put `folders = […]` into the configuration"
     )]
     NoFolders,
+    /// The owner of the folders cannot ask a server.
+    #[error("relations cannot be looked up")]
+    Relations(#[source] shelflife_postgres::Error),
     /// Threads, pipes, signals.
     #[error("cannot {what}")]
     System {

@@ -12,10 +12,14 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
-use shelflife_sweep::read_small;
+use shelflife_control::{Page, State};
+use shelflife_layout::Class;
+use shelflife_lifetime::Lifetime;
+use shelflife_sweep::{decide, read_small};
 
 use crate::Error;
 use crate::figures::Figures;
+use crate::relations::Relations;
 use crate::root::{Facts, Not, Part, Root};
 
 /// A watched folder.
@@ -30,6 +34,7 @@ pub(crate) struct Folder {
     /// Whether a sweep is asked for and has not begun.
     pub(crate) is_asked: AtomicBool,
     pub(crate) figures: Figures,
+    relations: Option<Relations>,
 }
 
 impl Folder {
@@ -50,6 +55,7 @@ impl Folder {
             roots: RwLock::new(Arc::new([])),
             is_asked: AtomicBool::new(false),
             figures: Figures::default(),
+            relations: None,
         };
         if postgres && folder.version().is_none() {
             return Err(Error::NotADataFolder { path: folder.base });
@@ -60,6 +66,35 @@ impl Folder {
 
     pub(crate) fn base(&self) -> &Path {
         &self.base
+    }
+
+    /// Has its files told apart by catalogs from now on.
+    pub(crate) fn with_relations(self, relations: Relations) -> Folder {
+        Folder { relations: Some(relations), ..self }
+    }
+
+    pub(crate) fn relations(&self) -> Option<&Relations> {
+        self.relations.as_ref()
+    }
+
+    /// The class of the file `inside`, from the data folder, and what the policy gives it, if
+    /// anything.
+    pub(crate) fn decide(
+        &self,
+        page: &Page,
+        state: State,
+        inside: &[u8],
+    ) -> (Class, Option<Lifetime>) {
+        let base = self.base.as_os_str().as_bytes();
+        match &self.relations {
+            Some(relations) => relations.decide(page, state, base, inside),
+            None => decide(page.table(state), base, inside),
+        }
+    }
+
+    /// Changes when what [`Folder::decide`] says may have changed under the same state of the page.
+    pub(crate) fn edition(&self) -> u64 {
+        self.relations.as_ref().map_or(0, Relations::edition)
     }
 
     pub(crate) fn owner(&self) -> u32 {

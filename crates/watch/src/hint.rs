@@ -1,7 +1,8 @@
 //! From an open file to the call.
 //!
-//! Invariant: as in the hook, the page's state is looked at before and after; if it moved, the hint
-//! is put right at once, so that the sweep of a switch loses against nothing.
+//! Invariant: as in the hook, the page's state is looked at before and after, and with it what is known
+//! of relations; if either moved, the hint is put right at once, so that the sweep of a switch and the
+//! news of a catalog lose against nothing.
 
 use std::os::fd::AsFd;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -9,7 +10,6 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use rustix::io::Errno;
 use shelflife_control::{Driver, State};
 use shelflife_lifetime::{Error, Lifetime, get, set};
-use shelflife_sweep::decide;
 
 use crate::figures::Cause;
 use crate::folder::Folder;
@@ -25,7 +25,7 @@ const OLD: i64 = 2;
 pub(crate) fn is_idle(driver: &Driver, folder: &Folder, inside: &[u8]) -> bool {
     let page = driver.page();
     let state = page.state();
-    !acts(state) || decide(page.table(state), bytes_of(folder), inside).1.is_none()
+    !acts(state) || folder.decide(page, state, inside).1.is_none()
 }
 
 /// Whether hints are given at all.
@@ -43,12 +43,14 @@ pub(crate) fn treat(
     cause: Cause,
 ) {
     let page = driver.page();
-    let mut state = page.state();
+    let look = || (page.state(), folder.edition());
+    let mut seen = look();
     for try_number in 0..TRIES {
+        let state = seen.0;
         if try_number == 0 && !state.is_on() {
             return;
         }
-        let (class, lifetime) = decide(page.table(state), bytes_of(folder), inside);
+        let (class, lifetime) = folder.decide(page, state, inside);
         if try_number == 0 && cause == Cause::Event {
             driver.counters().count(class, lifetime);
         }
@@ -68,17 +70,12 @@ pub(crate) fn treat(
             },
             Err(error) => return refused(driver, folder, &error),
         }
-        let now = page.state();
-        if now == state {
+        let now = look();
+        if now == seen {
             return;
         }
-        state = now;
+        seen = now;
     }
-}
-
-fn bytes_of(folder: &Folder) -> &[u8] {
-    use std::os::unix::ffi::OsStrExt;
-    folder.base().as_os_str().as_bytes()
 }
 
 fn is_old(facts: &Facts) -> bool {

@@ -2,9 +2,9 @@
 //!
 //! Invariant: what is not known any more is swept again rather than guessed.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::Sender;
+use std::sync::{Arc, PoisonError, RwLock};
 
 use rustix::io::Errno;
 use shelflife_control::Driver;
@@ -12,6 +12,7 @@ use shelflife_control::Driver;
 use crate::fanotify::{Group, Mask};
 use crate::folder::Folder;
 use crate::folders::{Folders, Place};
+use crate::relations::Rules;
 use crate::root::{Facts, Not};
 
 /// What the sweeping thread is to do.
@@ -36,7 +37,9 @@ pub(crate) struct Hub {
     pub(crate) places: Folders,
     pub(crate) watched: Vec<Arc<Folder>>,
     pub(crate) jobs: Sender<Job>,
-    pub(crate) stop: AtomicBool,
+    pub(crate) stop: Arc<AtomicBool>,
+    /// The relation rules of the policy that this daemon read last.
+    pub(crate) rules: RwLock<Arc<Rules>>,
     /// Seconds since the start at which the reading thread last showed itself.
     pub(crate) alive: AtomicU64,
     /// This process, whose own opens are events too.
@@ -65,6 +68,11 @@ impl Hub {
     pub(crate) fn ask(&self, job: Job) {
         // It fails only at the end, when nobody sweeps any more.
         let _ = self.jobs.send(job);
+    }
+
+    /// The relation rules in force while the page holds their policy.
+    pub(crate) fn rules(&self) -> Arc<Rules> {
+        Arc::clone(&self.rules.read().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Whether the daemon is to end.

@@ -23,10 +23,11 @@ mod metrics;
 mod notify;
 mod privilege;
 mod reader;
+mod relations;
 mod root;
 mod walk;
 
 pub use config::DEFAULT_POLICY;
-pub use daemon::{Daemon, Mode, Options, Said};
+pub use daemon::{Daemon, Mode, Options, Role, Said};
 pub use error::Error;
 pub use notify::Notify;

@@ -5,12 +5,14 @@
 //! all of that is known before it is opened, from a descriptor that opens nothing (`O_PATH`).
 
 use std::ffi::OsStr;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::sync::OnceLock;
 
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, StatxFlags};
 use rustix::io::Errno;
+use rustix::path::DecInt;
 use shelflife_layout::path::below;
 
 /// `O_PATH` alone generates no event and cannot block.
@@ -237,10 +239,22 @@ pub(crate) fn open_looked(look: &OwnedFd, owner: u32) -> Result<(OwnedFd, Facts)
         return Err(Not::Ours);
     }
     // The descriptor, not the name: the name may mean another file by now.
-    let link = format!("/proc/self/fd/{}", look.as_raw_fd());
-    let file =
-        rustix::fs::openat(CWD, link.as_str(), OPEN, Mode::empty()).map_err(Not::from_errno)?;
-    Ok((file, facts))
+    let links = own_descriptors().map_err(Not::Allowed)?;
+    let link = DecInt::from_fd(look);
+    let file = rustix::fs::openat(links, link.as_c_str(), OPEN, Mode::empty());
+    Ok((file.map_err(Not::from_errno)?, facts))
+}
+
+/// The folder of this process's own descriptors, as links: found once, as the way there is longer than all
+/// the rest of an open.
+fn own_descriptors() -> Result<&'static OwnedFd, Errno> {
+    static FOLDER: OnceLock<OwnedFd> = OnceLock::new();
+    if let Some(folder) = FOLDER.get() {
+        return Ok(folder);
+    }
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let folder = rustix::fs::openat(CWD, c"/proc/self/fd", flags, Mode::empty())?;
+    Ok(FOLDER.get_or_init(|| folder))
 }
 
 /// Looks at what another process has open as `fd`, without opening it.
@@ -253,8 +267,9 @@ pub(crate) fn look_at_held(pid: u32, fd: u32) -> Option<OwnedFd> {
 
 /// How the kernel spells the path of an open file, without the note that it was unlinked.
 pub(crate) fn path_of(file: impl AsFd, buffer: &mut Vec<u8>) -> Option<Vec<u8>> {
-    let link = format!("/proc/self/fd/{}", file.as_fd().as_raw_fd());
-    let path = rustix::fs::readlinkat(CWD, link.as_str(), std::mem::take(buffer)).ok()?;
+    let link = DecInt::from_fd(file);
+    let links = own_descriptors().ok()?;
+    let path = rustix::fs::readlinkat(links, link.as_c_str(), std::mem::take(buffer)).ok()?;
     let mut path = path.into_bytes();
     if path.ends_with(b" (deleted)") {
         path.truncate(path.len() - b" (deleted)".len());

@@ -8,6 +8,7 @@ const WATCH_HELP: &str = "\
 Examples:
   shelflife watch /var/lib/postgresql/15/main
   shelflife watch /srv/pg1 /srv/pg2 --policy temp-vs-rest --name main
+  shelflife watch /srv/pg --policy learned.toml --relations=shelflife
   shelflife watch --config /etc/shelflife.toml
 
 It stays in the foreground and ends at SIGTERM or Ctrl-C; SIGHUP reads the policy again. `status` shows
@@ -59,6 +60,13 @@ pub struct WatchArgs {
     /// The run's name for `switch` and `status` (default: the lowest free number)
     #[arg(long, conflicts_with = "config")]
     pub name: Option<String>,
+    /// Read the servers' catalogs, so that rules for one relation and for the classes index, toast and
+    /// unlogged apply; as this role (default: named like the files' owner)
+    #[arg(
+        long, value_name = "ROLE", num_args = 0..=1, require_equals = true, default_missing_value = "",
+        conflicts_with = "config"
+    )]
+    pub relations: Option<String>,
     /// Count the files that would be hinted, hint none
     #[arg(long)]
     pub dry_run: bool,

@@ -157,6 +157,18 @@ fn folder_in_words(folder: &WatchedFolder) -> String {
         count(folder.sweeps),
         count(folder.overflows)
     );
+    if let Some(relations) = &folder.relations {
+        out += &format!(
+            "    {} relations known, {} not yet, by {} readings of the catalogs as {}\n",
+            count(relations.known),
+            count(relations.unknown),
+            count(relations.readings),
+            plain(&relations.role)
+        );
+        if let Some(failure) = &relations.failure {
+            out += &format!("    catalogs not read: {}\n", plain(failure));
+        }
+    }
     if folder.unwatched > 0 {
         out += &format!(
             "    {} folders could not be watched (sysctl fs.fanotify.max_user_marks)\n",

@@ -56,7 +56,9 @@ pub fn run(args: &SwitchArgs) -> Result<Done, Failure> {
         let folder = swept.folder.to_string_lossy();
         text += &format!("{}: {}\n", plain(&folder), in_words(&swept.tally));
     }
-    if switched.swept.is_empty() {
+    if switched.left_to_daemon {
+        text += "the daemon sweeps: it reads catalogs and knows what relations get\n";
+    } else if switched.swept.is_empty() {
         text += "no data folder to sweep: files opened from now on follow, others do not\n";
     }
     Ok(Done::text(text).with_code(code))

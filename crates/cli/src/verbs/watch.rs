@@ -6,7 +6,7 @@ use anyhow::anyhow;
 use shelflife_control::Registry;
 use shelflife_layout::Layout;
 use shelflife_run::load_policy;
-use shelflife_watch::{DEFAULT_POLICY, Daemon, Error, Mode, Notify, Options, Said};
+use shelflife_watch::{DEFAULT_POLICY, Daemon, Error, Mode, Notify, Options, Role, Said};
 
 use crate::args::{WatchArgs, WatchLayout, WatchMode};
 use crate::done::{Done, Failure, NOT_HERE, USE};
@@ -70,6 +70,10 @@ fn options(args: &WatchArgs) -> Result<Options, Failure> {
             Some(WatchMode::Filesystem) => Mode::FileSystem,
         },
         metrics: None,
+        relations: args.relations.as_ref().map(|role| match role.as_str() {
+            "" => Role::Owner,
+            role => Role::Named(role.to_owned()),
+        }),
         dry_run: args.dry_run,
     })
 }

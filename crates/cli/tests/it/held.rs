@@ -32,8 +32,18 @@ pub fn set_hint(path: &Path, mut hint: u64) {
     call(path, F_SET_RW_HINT, &mut hint).unwrap();
 }
 
+/// The hint of an open file: no look that a watcher could see.
+pub fn hint_of(file: &File) -> u64 {
+    let mut hint = u64::MAX;
+    call_on(file, F_GET_RW_HINT, &mut hint).unwrap();
+    hint
+}
+
 fn call(path: &Path, command: libc::c_int, hint: &mut u64) -> io::Result<()> {
-    let file = File::options().read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
+    call_on(&File::options().read(true).custom_flags(libc::O_NONBLOCK).open(path)?, command, hint)
+}
+
+fn call_on(file: &File, command: libc::c_int, hint: &mut u64) -> io::Result<()> {
     // SAFETY: both commands read or write one u64 through the pointer.
     let rc = unsafe { libc::fcntl(file.as_raw_fd(), command, &raw mut *hint) };
     if rc == -1 { Err(io::Error::last_os_error()) } else { Ok(()) }

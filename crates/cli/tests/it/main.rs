@@ -26,4 +26,6 @@ mod traces;
 mod trial;
 mod watch;
 mod watch_attacks;
+mod watch_kills;
+mod watch_relations;
 mod watched;

@@ -14,12 +14,12 @@ use crate::held::{
 use crate::support::{Guard, Need, Place, Said, eventually, initialise, load, said, session};
 use crate::watched::{As, Watcher, data_folder, make, ways};
 
-fn temp_vs_rest(path: &Path) -> u64 {
+pub fn temp_vs_rest(path: &Path) -> u64 {
     if path.iter().any(|part| part == "pgsql_tmp") { SHORT } else { EXTREME }
 }
 
 /// Files below `folders` and behind the server's descriptors whose hint is not the expected one.
-fn wrong(
+pub fn wrong(
     cluster: &Cluster,
     folders: &[&Path],
     expected: impl Fn(&Path) -> u64,

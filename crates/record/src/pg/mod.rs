@@ -8,7 +8,6 @@
 //! it is visible, more and more rarely, and a last time at the end.
 
 mod names;
-mod pace;
 mod server;
 
 use std::os::unix::ffi::OsStrExt;
@@ -19,13 +18,12 @@ use std::time::{Duration, Instant};
 
 use rustix::thread::{CapabilitySet, CapabilitySets, capabilities, set_capabilities};
 use serde::Serialize;
-use shelflife_postgres::{Cancel, DataFolder, Dsn, Session};
+use shelflife_postgres::{Cancel, DataFolder, Dsn, Pace, Session};
 use shelflife_trace::{FileEntry, FileId, FileTable};
 
 use crate::naming::{Named, Naming};
 
 use names::Name;
-use pace::Pace;
 use server::{Server, Way, looks_like_a_relation};
 
 pub use server::ServerReport;

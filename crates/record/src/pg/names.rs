@@ -5,7 +5,7 @@
 use shelflife_layout::Class;
 use shelflife_layout::relation::{Fork, RelationFile};
 use shelflife_postgres::Catalog;
-use shelflife_postgres::catalog::{Kind, Persistence, Relation};
+use shelflife_postgres::catalog::Relation;
 use shelflife_trace::{FileClass, FileEntry, FileId};
 
 /// What is known now of a file.
@@ -38,7 +38,7 @@ impl Name {
     pub(super) fn of(file: FileId, part: &RelationFile, class: Class, catalog: &Catalog) -> Name {
         let relation = catalog.relation(part.key);
         let class = match relation {
-            Some(relation) if class == Class::Relation => class_of(relation),
+            Some(relation) if class == Class::Relation => relation.class(),
             _ => class,
         };
         let database = match relation {
@@ -74,39 +74,9 @@ impl Name {
     }
 }
 
-/// The class of a relation's main fork. Unlogged goes first: such an index dies as its table does.
-fn class_of(relation: &Relation) -> Class {
-    match (relation.persistence, relation.kind) {
-        (Persistence::Unlogged, _) => Class::Unlogged,
-        (_, Kind::Index) => Class::Index,
-        (_, Kind::Toast | Kind::ToastIndex) => Class::Toast,
-        (_, Kind::Heap | Kind::Sequence | Kind::MaterializedView) => Class::Relation,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn relation(kind: Kind, persistence: Persistence) -> Relation {
-        Relation { oid: 1, database: None, name: "public.t".into(), kind, persistence }
-    }
-
-    #[test]
-    fn classes_follow_kind_and_persistence() {
-        use Persistence::{Permanent, Unlogged};
-        for (kind, persistence, class) in [
-            (Kind::Heap, Permanent, Class::Relation),
-            (Kind::Sequence, Permanent, Class::Relation),
-            (Kind::Index, Permanent, Class::Index),
-            (Kind::Toast, Permanent, Class::Toast),
-            (Kind::ToastIndex, Permanent, Class::Toast),
-            (Kind::Heap, Unlogged, Class::Unlogged),
-            (Kind::ToastIndex, Unlogged, Class::Unlogged),
-        ] {
-            assert_eq!(class_of(&relation(kind, persistence)), class);
-        }
-    }
 
     #[test]
     fn what_is_not_said_stays() {

@@ -11,15 +11,11 @@ use serde::Serialize;
 use shelflife_layout::relation::{RelationFile, RelationKey, relation_file};
 use shelflife_layout::{Class, postgres::classify};
 use shelflife_postgres::catalog::{Databases, Reading};
-use shelflife_postgres::{Cancel, Catalog, DataFolder, Dsn, Error, ServerUser};
+use shelflife_postgres::{Cancel, Catalog, DataFolder, Dsn, Error, Pace};
 use shelflife_sweep::Territory;
 use shelflife_trace::{FileClass, FileId};
 
 use super::names::Name;
-use super::pace::Pace;
-
-/// Databases by which a server is reached, in this order: the second is always there.
-const DOORS: [&str; 2] = ["postgres", "template1"];
 
 /// What was found out about a server's files.
 #[derive(Clone, Debug, Default, Eq, PartialEq, Serialize)]
@@ -203,7 +199,7 @@ impl Server {
                 Some(reading)
             }
             Err(error) => {
-                self.failure = Some(in_full(&error));
+                self.failure = Some(error.in_full());
                 None
             }
         }
@@ -212,7 +208,7 @@ impl Server {
     fn reading(&mut self, which: Databases<'_>) -> Result<Reading, Error> {
         match &self.way {
             Way::Given(dsn) => self.catalog.read(dsn, which, &Cancel::never()),
-            Way::Owner => as_owner(&self.data, &mut self.catalog, which),
+            Way::Owner => self.catalog.read_in(&self.data, None, which, &Cancel::never()),
         }
     }
 
@@ -234,48 +230,6 @@ impl Server {
         }
         names
     }
-}
-
-/// A reading as the owner of the data folder, in a thread of its own, which that user then is.
-fn as_owner(
-    data: &DataFolder,
-    catalog: &mut Catalog,
-    which: Databases<'_>,
-) -> Result<Reading, Error> {
-    let owner = ServerUser::of(data.uid())?;
-    let not_running = || Error::NotRunning { path: data.path().to_owned() };
-    let read = || {
-        owner.assume()?;
-        let mut first = None;
-        for door in DOORS {
-            let dsn = data.local_dsn(owner.name(), door)?.ok_or_else(not_running)?;
-            match catalog.read(&dsn, which, &Cancel::never()) {
-                Ok(reading) => return Ok(reading),
-                Err(error) => drop(first.get_or_insert(error)),
-            }
-        }
-        Err(first.unwrap_or_else(not_running))
-    };
-    std::thread::scope(|scope| match std::thread::Builder::new().spawn_scoped(scope, read) {
-        // A panic there is a bug here, and is passed on as one.
-        Ok(thread) => thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
-        Err(source) => Err(Error::Io {
-            what: "cannot start a thread to read the catalogs of",
-            path: data.path().to_owned(),
-            source,
-        }),
-    })
-}
-
-/// The error with its causes, in one line.
-pub(super) fn in_full(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text = format!("{text}: {error}");
-        cause = error.source();
-    }
-    text.replace('\n', " ")
 }
 
 /// Whether a path ends like a relation's file of some server.

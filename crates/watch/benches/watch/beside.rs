@@ -11,6 +11,8 @@ use shelflife_watch::{Daemon, Mode, Options};
 
 /// Set to the folder, by which this program knows that it is to be the daemon.
 pub const ROLE: &str = "SHELFLIFE_BENCH_WATCH";
+/// What the daemon gives.
+pub const POLICY: &str = "temp-vs-rest";
 const MODE: &str = "SHELFLIFE_BENCH_MODE";
 
 /// What the daemon's process does.
@@ -20,12 +22,8 @@ pub fn be_the_daemon() {
         Ok("filesystem") => Mode::FileSystem,
         _ => Mode::Folders,
     };
-    let options = Options {
-        folders: vec![folder],
-        policy: "temp-vs-rest".to_owned(),
-        mode,
-        ..Options::default()
-    };
+    let options =
+        Options { folders: vec![folder], policy: POLICY.to_owned(), mode, ..Options::default() };
     let registry = Registry::from_environment().expect("a state folder");
     let daemon = Daemon::start(options, &registry).expect("a daemon");
     daemon.watch(&mut |_| ()).expect("watched");

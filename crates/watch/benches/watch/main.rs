@@ -6,11 +6,13 @@
 //! | `storm` | what share of short-lived files is hinted, and how soon, at 5,000 creations a second |
 //! | `loaded` | the same beside pgbench with 200 connections |
 //! | `million` | a sweep over a million files: time, memory, and the processor afterwards |
+//! | `late` | what share of the bytes of hinted classes is written back before its hint (root) |
 //! | `pgbench` | transactions a second with and without the daemon, in pairs |
 //!
 //! Arguments name parts; without any all run. `ROUNDS` sets the pairs of `pgbench` (default 6).
 
 mod beside;
+mod late;
 mod million;
 mod opens;
 mod server;
@@ -37,6 +39,9 @@ fn main() {
     }
     if wants("loaded") {
         server::loaded();
+    }
+    if wants("late") {
+        late::run();
     }
     if wants("pgbench") {
         server::pairs();

@@ -12,7 +12,7 @@ use crate::beside::Beside;
 use crate::storm::storm;
 
 /// A started cluster with pgbench's tables, below `dir`; `None`, said, where there is no server.
-fn cluster(dir: &Path, scale: u32) -> Option<Cluster> {
+pub fn cluster(dir: &Path, scale: u32) -> Option<Cluster> {
     let programs = match Programs::find(&Search::new(None)) {
         Ok(programs) => programs,
         Err(error) => {

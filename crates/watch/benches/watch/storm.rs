@@ -96,6 +96,11 @@ fn observe(born: &Receiver<Born>) -> Outcome {
 }
 
 impl Outcome {
+    /// How many files were made.
+    pub fn created(&self) -> u64 {
+        self.created
+    }
+
     /// One line.
     pub fn say(mut self, what: &str, overflows: u64) {
         self.delays.sort_by(f64::total_cmp);

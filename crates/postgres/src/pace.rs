@@ -11,8 +11,17 @@ const MOST: Duration = Duration::from_secs(60);
 const REST: u32 = 20;
 
 /// The pace of one server's readings.
+///
+/// ```
+/// use std::time::{Duration, Instant};
+/// let mut pace = shelflife_postgres::Pace::default();
+/// assert_eq!(pace.due(), None);
+/// let now = Instant::now();
+/// pace.ended(now, Duration::from_secs(1));
+/// assert_eq!(pace.due(), Some(now + Duration::from_secs(20)));
+/// ```
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Pace {
+pub struct Pace {
     last: Option<Instant>,
     rest: Duration,
     pause: Duration,
@@ -26,18 +35,18 @@ impl Default for Pace {
 
 impl Pace {
     /// Something new is unknown: it is worth asking soon.
-    pub(super) fn hurry(&mut self) {
+    pub fn hurry(&mut self) {
         self.pause = LEAST;
     }
 
     /// When the next reading may begin; `None`: at once.
-    pub(super) fn due(&self) -> Option<Instant> {
+    pub fn due(&self) -> Option<Instant> {
         // Far beyond any recording the clock has no such time, and nothing is due.
         self.last?.checked_add(self.rest.max(self.pause))
     }
 
     /// A reading ended, well or not.
-    pub(super) fn ended(&mut self, at: Instant, took: Duration) {
+    pub fn ended(&mut self, at: Instant, took: Duration) {
         self.last = Some(at);
         self.rest = took.saturating_mul(REST);
         self.pause = (self.pause * 2).min(MOST);
