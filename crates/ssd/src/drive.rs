@@ -4,7 +4,7 @@
 //! profile gives either all physical space (`over_provisioning`: open and reserved RUs are in it, so
 //! streams cost spare) or an effective value (`net_over_provisioning`: they are not), never both.
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::Error;
 use crate::config::Config;
@@ -33,7 +33,7 @@ const SHIPPED: &[(&str, &str)] = shipped![
 const MIN_RU_PAGES: u64 = 64;
 
 /// A drive profile.
-#[derive(Clone, Debug, Deserialize, PartialEq)]
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Drive {
     /// Short name.
@@ -66,6 +66,9 @@ pub struct Drive {
     /// Bytes of the power-protected write buffer; 0 for none.
     #[serde(default)]
     pub buffer_bytes: u64,
+    /// Bytes that the host may write to it by its rating (TBW); the workload and write amplification
+    /// that the rating assumes are the maker's own.
+    pub rated_bytes: Option<u64>,
 }
 
 /// How to scale a drive to a trace.
@@ -233,6 +236,7 @@ mod tests {
         assert!(error(&format!("{good}\ncolour = 1")).contains("unknown field `colour`"));
         let both = format!("{good}\nnet_over_provisioning = 0.1");
         assert!(error(&both).contains("give one of"));
+        assert_eq!(Drive::parse("x", good).unwrap().rated_bytes, Some(600_000_000_000_000));
         let huge = good.replace("ru_bytes = 67_108_864", "ru_bytes = 900_000_000_000");
         assert!(error(&huge).contains("do not fit"), "{}", error(&huge));
         let none = good.replace("streams = 1", "streams = 0");

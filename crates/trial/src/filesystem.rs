@@ -46,10 +46,11 @@ impl Kind {
         }
     }
 
-    /// mkfs without discarding: the image is new, and the trace begins later.
+    /// mkfs without discarding: the image is new, and the trace begins later. Nothing is kept for
+    /// root: the server is somebody else, and should be able to fill it.
     fn arguments(self) -> &'static [&'static str] {
         match self {
-            Kind::Ext4 => &["-q", "-F", "-E", "nodiscard,lazy_itable_init=0,lazy_journal_init=0"],
+            Kind::Ext4 => &["-q", "-F", "-m", "0", "-E", "nodiscard,lazy_itable_init=0,lazy_journal_init=0"],
             Kind::Xfs => &["-q", "-K"],
             Kind::Btrfs => &["-q", "-K"],
         }
@@ -187,25 +188,39 @@ impl Mounted {
         Ok(())
     }
 
-    /// Adds cold data until `fill` of the file system is in use; gives the bytes written.
-    ///
-    /// Real bytes, not holes: an archive takes room on the drive because it was written there.
-    pub(crate) fn fill(&self, fill: f64, cancel: &Cancel) -> Result<u64> {
-        const CHUNK: usize = 1 << 20;
-        let archive = self.folder.join(ARCHIVE);
-        let failed = || Error::io("cannot write", &archive);
-        // One that was broken off would count as used.
-        match fs::remove_file(&archive) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                return Err(failed()(error));
-            }
-            _ => {}
-        }
+    /// Bytes of it, and of these in use.
+    pub(crate) fn usage(&self) -> Result<(u64, u64)> {
         let stat = rustix::fs::statvfs(&self.folder)
             .map_err(|errno| Error::io("cannot look at", &self.folder)(errno.into()))?;
         let size = stat.f_blocks * stat.f_frsize;
-        let used = size - stat.f_bfree * stat.f_frsize;
-        let wanted = ((size as f64 * fill) as u64).saturating_sub(used);
+        Ok((size, size - stat.f_bfree * stat.f_frsize))
+    }
+
+    /// Adds cold data until `fill` of the file system is in use; gives the bytes written.
+    pub(crate) fn fill(&self, fill: f64, cancel: &Cancel) -> Result<u64> {
+        // One that was broken off would count as used.
+        self.remove_archive()?;
+        let (size, used) = self.usage()?;
+        self.archive(((size as f64 * fill) as u64).saturating_sub(used), cancel)
+    }
+
+    fn remove_archive(&self) -> Result<()> {
+        let archive = self.folder.join(ARCHIVE);
+        match fs::remove_file(&archive) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                Err(Error::io("cannot remove", archive)(error))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Adds so many bytes of cold data; gives the bytes written.
+    ///
+    /// Real bytes, not holes: an archive takes room on the drive because it was written there.
+    pub(crate) fn archive(&self, wanted: u64, cancel: &Cancel) -> Result<u64> {
+        const CHUNK: usize = 1 << 20;
+        let archive = self.folder.join(ARCHIVE);
+        let failed = || Error::io("cannot write", &archive);
         let mut file = File::create(&archive).map_err(failed())?;
         // Not zeros: a file system or a drive may pass over these. (SplitMix64.)
         let mut state = 1_u64;

@@ -13,6 +13,7 @@
 //! | module | what it is for |
 //! | --- | --- |
 //! | [`spec`], [`arm`] | what is compared, and how: fixed beforehand |
+//! | `capture` | a scenario recorded without hints, for simulations ([`capture()`]) |
 //! | [`scenario`] | loads that are known to write much of one class |
 //! | [`filesystem`] | a file system of the trial's own |
 //! | [`estimate`] | what it will write |
@@ -28,6 +29,7 @@
 //! still contain it.
 
 pub mod arm;
+mod capture;
 pub mod error;
 pub mod estimate;
 pub mod filesystem;
@@ -47,6 +49,7 @@ pub mod spec;
 pub mod stats;
 mod trial;
 
+pub use capture::{Capture, CapturePlace, CaptureSteps, Captured, capture};
 pub use error::{Error, Result};
 pub use estimate::Estimate;
 pub use observer::{Observer, Phase, Progress};

@@ -44,8 +44,7 @@ pub(crate) struct Running {
 impl Traces {
     /// Makes sure that recording works here, before anything is loaded.
     pub(crate) fn prepare(dir: &Path, server: &Server, again: bool) -> Result<Traces> {
-        let target = target(server)?;
-        Watch::start(&target)?.stop()?;
+        let target = can_record(server)?;
         fs::create_dir_all(dir).map_err(Error::io("cannot make", dir))?;
         let dir = dir.canonicalize().map_err(Error::io("cannot follow", dir))?;
         let mut entries = fs::read_dir(&dir).map_err(Error::io("cannot list", &dir))?;
@@ -72,19 +71,34 @@ impl Traces {
     /// Starts to record a round.
     pub(crate) fn start(&self, server: &Server, slot: Slot, arm: &Arm) -> Result<Running> {
         let trace = free_name(&self.dir, slot, &arm.label);
-        let data = server.data().path().to_owned();
-        let territory = Territory::data_folder(&data)?;
-        let pg = Pg::start(Servers::Known { dsn: server.dsn().into(), data_folder: data.clone() })?;
-        let (naming, names) = pg.into_naming();
-        let mut options = Options::new(&trace, self.target.clone());
-        options.data_folders = vec![data];
-        options.naming = Some(naming);
-        options.policy = arm.policy.is_some().then(|| arm.name.clone());
-        Ok(Running { recorder: Recorder::start(options)?, names, trace, territory })
+        Running::start(server, self.target.clone(), trace, arm.policy.as_ref().map(|_| &*arm.name))
     }
 }
 
 impl Running {
+    /// Starts to record `target` into `trace`, under this policy.
+    pub(crate) fn start(
+        server: &Server,
+        target: Target,
+        trace: PathBuf,
+        policy: Option<&str>,
+    ) -> Result<Running> {
+        let data = server.data().path().to_owned();
+        let territory = Territory::data_folder(&data)?;
+        let pg = Pg::start(Servers::Known { dsn: server.dsn().into(), data_folder: data.clone() })?;
+        let (naming, names) = pg.into_naming();
+        let mut options = Options::new(&trace, target);
+        options.data_folders = vec![data];
+        options.naming = Some(naming);
+        options.policy = policy.map(str::to_owned);
+        Ok(Running { recorder: Recorder::start(options)?, names, trace, territory })
+    }
+
+    /// Bytes written so far.
+    pub(crate) fn written_bytes(&self) -> u64 {
+        self.recorder.progress().written_bytes
+    }
+
     /// Ends it; what was issued before is in the trace.
     pub(crate) fn stop(self) -> Result<Recorded> {
         let summary = self.recorder.stop()?;
@@ -110,6 +124,13 @@ impl Running {
             blocks,
         })
     }
+}
+
+/// What is to be recorded of a server, after a look whether it can be.
+pub(crate) fn can_record(server: &Server) -> Result<Target> {
+    let target = target(server)?;
+    Watch::start(&target)?.stop()?;
+    Ok(target)
 }
 
 /// The devices of all folders in which the server writes.

@@ -57,6 +57,11 @@ pub struct Scenario {
     pub variants: Vec<String>,
     /// Settings of the server, the variant's last.
     pub settings: Vec<(String, String)>,
+    /// Room that tables and load take, in MB (10^6 bytes) for each unit of scale.
+    pub room_mb: u32,
+    /// Dirty data, in MiB, that a recording of it should allow at most: what it writes would else die
+    /// in the page cache.
+    pub dirty_mib: Option<u32>,
     /// SQL that is run once after pgbench's tables are loaded, by pgbench itself (`:scale`).
     pub setup: Option<ScriptText>,
     /// The load.
@@ -69,6 +74,9 @@ struct Description {
     shows: String,
     exercises: Vec<String>,
     setup: Option<String>,
+    #[serde(default = "tables")]
+    room_mb: u32,
+    dirty_mib: Option<u32>,
     #[serde(default)]
     settings: Settings,
     script: Vec<ScriptAt>,
@@ -89,6 +97,11 @@ struct ScriptAt {
 
 fn one() -> u32 {
     1
+}
+
+/// Room of pgbench's own tables, with what updates make of them.
+fn tables() -> u32 {
+    18
 }
 
 impl Scenario {
@@ -195,6 +208,8 @@ fn read(source: &Source, name: &str, variant: Option<&str>) -> Result<Scenario> 
         exercises: exercises.collect::<Result<_>>()?,
         variants,
         settings: settings.into_iter().collect(),
+        room_mb: description.room_mb.max(1),
+        dirty_mib: description.dirty_mib,
         setup: description.setup.map(|setup| file(&setup, 1)).transpose()?,
         scripts: scripts.collect::<Result<_>>()?,
     })

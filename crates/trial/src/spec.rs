@@ -4,6 +4,7 @@
 //! server's version; it is written at the head of the results, and a trial that resumes follows it
 //! to the letter. One that was read from a file is checked as one that was asked for.
 
+use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
@@ -301,6 +302,21 @@ impl Spec {
         u64::from(self.seconds) * 10 >= u64::from(self.checkpoint_timeout_s) * 29
     }
 
+    /// Writes preparation and scripts to where [`Spec::setup_in`] and [`Spec::scripts_in`] have them.
+    pub(crate) fn write_scripts(&self, folder: &Path) -> Result<()> {
+        if self.scripts.is_empty() && self.setup.is_none() {
+            return Ok(());
+        }
+        fs::create_dir_all(folder).map_err(Error::io("cannot make", folder))?;
+        let files = self.setup_in(folder).into_iter().chain(self.scripts_in(folder));
+        for (script, source) in files.zip(self.setup.iter().chain(&self.scripts)) {
+            if let Script::File(path, _) = &script {
+                fs::write(path, &source.text).map_err(Error::io("cannot write", path))?;
+            }
+        }
+        Ok(())
+    }
+
     /// The scenario's preparation as pgbench takes it, a file in `folder`.
     pub(crate) fn setup_in(&self, folder: &Path) -> Option<Script> {
         self.setup.as_ref().map(|setup| Script::File(folder.join(format!("0-{}", setup.name)), 1))
@@ -394,7 +410,7 @@ fn read_script(given: &str) -> Result<ScriptText> {
     if path.metadata().map_err(failed)?.len() > MAX_SCRIPT {
         return Err(Error::Spec(format!("--script {given}: longer than {MAX_SCRIPT} bytes")));
     }
-    let text = std::fs::read_to_string(&path).map_err(failed)?;
+    let text = fs::read_to_string(&path).map_err(failed)?;
     if text.is_empty() {
         return Err(Error::Spec(format!("--script {given}: the script is empty")));
     }

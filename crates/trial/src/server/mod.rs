@@ -92,11 +92,13 @@ impl Server {
         }
     }
 
-    /// Makes the database anew and fills it; `setup` is the scenario's preparation.
+    /// Makes the database anew and fills it; `setup` is the scenario's preparation. Without
+    /// `autovacuum` pgbench's own tables are left alone, so that none falls into one arm and not another.
     pub(crate) fn load(
         &mut self,
         spec: &Spec,
         setup: Option<Script>,
+        autovacuum: bool,
         cancel: &Cancel,
         progress: &mut dyn FnMut(LoadProgress),
     ) -> Result<()> {
@@ -106,8 +108,9 @@ impl Server {
         }
         let initialise = Initialise { scale: spec.scale, args: Vec::new() };
         pgbench::initialise(self.programs(), &self.dsn(), &initialise, cancel, progress)?;
-        let mut session = self.session(cancel)?;
-        session.batch(AUTOVACUUM_OFF)?;
+        if !autovacuum {
+            self.session(cancel)?.batch(AUTOVACUUM_OFF)?;
+        }
         if let Some(script) = setup {
             // By pgbench rather than in a session of our own: the same dialect as the load's scripts
             // (`:scale`), each statement by itself. A scenario's tables keep their autovacuum.
@@ -294,7 +297,7 @@ fn describe(wrong: &[OpenFile]) -> String {
     text
 }
 
-/// All tables of the load's database, so that no autovacuum falls into one arm and not another.
+/// For all tables of the load's database.
 const AUTOVACUUM_OFF: &str = "
 DO $$ DECLARE t regclass; BEGIN
   FOR t IN SELECT c.oid::regclass FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace

@@ -8,7 +8,6 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use shelflife_layout::Table;
-use shelflife_postgres::pgbench::Script;
 
 use super::dir::Dir;
 use super::{Options, SCRIPTS};
@@ -55,16 +54,7 @@ impl<'a> Trial<'a> {
         observer: &'a mut dyn Observer,
     ) -> Result<Trial<'a>> {
         let tables = spec.arms.iter().map(Arm::table).collect::<Result<_>>()?;
-        let scripts = dir.path.join(SCRIPTS);
-        if !spec.scripts.is_empty() {
-            fs::create_dir_all(&scripts).map_err(Error::io("cannot make", &scripts))?;
-            let files = spec.setup_in(&scripts).into_iter().chain(spec.scripts_in(&scripts));
-            for (script, source) in files.zip(spec.setup.iter().chain(&spec.scripts)) {
-                if let Script::File(path, _) = &script {
-                    fs::write(path, &source.text).map_err(Error::io("cannot write", path))?;
-                }
-            }
-        }
+        spec.write_scripts(&dir.path.join(SCRIPTS))?;
         Ok(Trial {
             spec,
             tables,
@@ -123,7 +113,8 @@ impl<'a> Trial<'a> {
         };
         say(None);
         let setup = self.spec.setup_in(&self.dir.join(SCRIPTS));
-        self.server.load(self.spec, setup, &self.options.cancel, &mut |at| {
+        let autovacuum = false;
+        self.server.load(self.spec, setup, autovacuum, &self.options.cancel, &mut |at| {
             say(Some(at.rows as f64 / at.total.max(1) as f64));
         })?;
         self.age(writer, block)?;
