@@ -6,7 +6,7 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 DEMO_PACKAGES := gcc g++ libc6-dev make pkg-config libelf-dev zlib1g-dev postgresql postgresql-contrib
 PACKAGES := $(DEMO_PACKAGES) binutils xz-utils shellcheck clang llvm e2fsprogs xfsprogs btrfs-progs f2fs-tools
 
-.PHONY: generate deb bench-watch bench-record-pgbench bench-record help packages demo-packages hook build demo test check bench bench-hook bench-switch bench-simulator bench-doctor bench-trace bench-lifetimes python regress regress-all bench-pgbench lab lab-record lab-postgres lab-power lab-quick fuzz-smoke nightly clean
+.PHONY: browser atlas generate deb deb-test kills regress-watch bench-watch bench-record-pgbench bench-record help packages demo-packages hook build demo test check bench bench-hook bench-switch bench-simulator bench-doctor bench-trace bench-lifetimes python regress regress-all bench-pgbench lab lab-record lab-postgres lab-power lab-quick fuzz-smoke nightly clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -30,7 +30,11 @@ check: ## formatting, lints, documentation
 	shellcheck scripts/*.sh .ci/run
 	shellcheck -s dash lab/guest/init lab/guest/*.sh
 
-test: packages python hook check ## everything but what takes long
+# Not everywhere a package of this name.
+browser: ## Chromium, in which a test opens pages; where there is none it is skipped
+	@command -v chromium >/dev/null || scripts/packages.sh chromium || true
+
+test: packages browser python hook check ## everything but what takes long
 	$(CARGO) build --locked -q --workspace --bins
 	scripts/test.sh
 
@@ -38,7 +42,7 @@ test: packages python hook check ## everything but what takes long
 demo: demo-packages build ## a quick trial of off, temp-vs-rest and wal-first on a real PostgreSQL
 	@traces=$$(mktemp -d -p /dev/shm shelflife-demo-XXXXXX 2>/dev/null || mktemp -d) && \
 	$(TARGET)/release/shelflife trial --preset quick --policies off,temp-vs-rest,wal-first --yes \
-		--try-record $$traces; status=$$?; \
+		--try-record $$traces --html $(TARGET)/demo.html; status=$$?; \
 	rmdir $$traces 2>/dev/null || echo "traces: $$traces (shelflife trace summary $$traces/round-001-*)"; \
 	exit $$status
 
@@ -64,7 +68,7 @@ bench-trace: ## events per second of importers, writer and reader
 bench-lifetimes: ## events per second of `lifetimes`, and against reading alone
 	$(CARGO) bench --locked -q -p shelflife-learn --bench lifetimes
 
-bench-watch: packages ## the daemon: file storms, a million files, pgbench with and without it; about 6 minutes
+bench-watch: packages ## the daemon: file storms, a million files, late bytes, pgbench with and without it; about 8 minutes
 	$(CARGO) bench --locked -q -p shelflife-watch --bench watch
 
 generate: ## man pages and completions below packaging/, from the arguments
@@ -72,8 +76,17 @@ generate: ## man pages and completions below packaging/, from the arguments
 	rm -rf packaging/man packaging/completions
 	$(TARGET)/debug/shelflife generate packaging
 
-deb: build ## a Debian package below target/debian; `cargo install cargo-deb` first
-	$(CARGO) deb --locked -p shelflife --no-build --strip
+CARGO_DEB := 3.8.0
+
+deb: build ## a Debian package below target/debian
+	@$(TARGET)/tools/bin/cargo-deb --version 2>/dev/null | grep -qx '$(CARGO_DEB)' || \
+		$(CARGO) install -q --locked --version $(CARGO_DEB) --root $(TARGET)/tools cargo-deb
+	rm -f $(TARGET)/debian/*.deb
+	$(TARGET)/tools/bin/cargo-deb --locked -p shelflife --no-build --strip
+
+deb-test: deb ## the package in a clean chroot: install, work, remove, purge
+	@scripts/packages.sh debootstrap
+	scripts/deb-chroot.sh $(TARGET)/debian/*.deb
 
 python: ## a Python with DuckDB below target/, for the tests that query traces; without network they are skipped
 	@test -x $(TARGET)/python/bin/python || { scripts/packages.sh python3-venv && python3 -m venv $(TARGET)/python \
@@ -88,6 +101,15 @@ bench-switch: packages hook ## how long a switch takes at 50,000 files under loa
 regress: packages hook ## PostgreSQL's own regression suite under the hook
 	$(CARGO) build --locked -q -p shelflife
 	scripts/regress.sh core
+
+regress-watch: packages hook ## the regression suite with the daemon attached
+	$(CARGO) build --locked -q -p shelflife
+	scripts/regress.sh watched
+
+# KILLS=5 makes it shorter; about 5 s each.
+KILLS ?= 50
+kills: packages hook ## kill -9 of server or daemon at random moments under load
+	SHELFLIFE_KILLS=$(KILLS) $(CARGO) test --locked -q -p shelflife --test it watch_kills -- --nocapture
 
 regress-all: packages hook ## and its decoding, crash and standby tests (about 15 min)
 	$(CARGO) build --locked -q -p shelflife
@@ -121,7 +143,7 @@ lab-quick: packages ## ten stacks on two stock kernels in QEMU
 fuzz-smoke: ## every fuzz target for 10 seconds, on the stable toolchain
 	scripts/fuzz.sh 10
 
-nightly: test bench bench-pgbench bench-record-pgbench regress-all lab lab-record lab-postgres lab-power ## what takes long; results go into docs/results.md
+nightly: test bench bench-pgbench bench-record-pgbench regress-all regress-watch kills deb-test lab lab-record lab-postgres lab-power ## what takes long; results go into docs/results.md
 	scripts/fuzz.sh 300
 
 clean:

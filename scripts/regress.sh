@@ -1,9 +1,10 @@
 #!/bin/sh
 # PostgreSQL's own tests, with every server and client under the hook and switched all the while.
 #
-#   scripts/regress.sh [core] [decoding] [recovery]
+#   scripts/regress.sh [core] [watched] [decoding] [recovery]
 #
 # core      the regression suite, as `make check` runs it (the default)
+# watched   the same without the hook, with a daemon attached to its server
 # decoding  contrib/test_decoding: SQL, isolation and TAP tests
 # recovery  src/test/recovery: TAP tests of crashes, standbys, archives, promotion
 #
@@ -132,7 +133,7 @@ clean_run() {
 		PGPORT=65432 PG_REGRESS="$pgxs/src/test/regress/pg_regress" \
 		REGRESS_SHLIB="$scratch/regress.so" PG_TEST_TIMEOUT_DEFAULT=600 PGCTLTIMEOUT=600 \
 		TESTDIR="$scratch/out" TESTDATADIR="$scratch/out/data" TESTLOGDIR="$scratch/out/log" \
-		top_builddir="$scratch/out" "$@"
+		top_builddir="$scratch/out" ${watched:+"watched=$watched"} "$@"
 }
 
 # Every process that works in the folder is one of ours: servers and tests do.
@@ -167,14 +168,16 @@ cp "$scratch/root/usr/lib/postgresql/$major/lib/autoinc.so" \
 chmod -R a+rX "$scratch"
 [ -z "$as_user" ] || chown -R "$user" "$scratch"
 
-# under NAME COMMAND…: under the hook; what it prints goes to out/NAME.log, its result to $result.
+# under NAME COMMAND…: under the hook, or beside a daemon for the folder $watched; what it prints goes to out/NAME.log, its result to $result.
 under() {
 	name=$1
 	shift
 	result=0
 	began=$(date +%s)
-	clean_run shelflife run --policy temp-vs-rest --name "$name" -- \
-		sh "$scratch/bin/regress-inside.sh" "$name" "$scratch/out/$name" "$@" \
+	run="shelflife run --policy temp-vs-rest --name $name --"
+	[ -z "${watched:-}" ] || run=
+	# shellcheck disable=SC2086 # a list of words, or nothing
+	clean_run $run sh "$scratch/bin/regress-inside.sh" "$name" "$scratch/out/$name" "$@" \
 		>"$scratch/out/$name.log" 2>&1 </dev/null &
 	# Waiting in the shell itself, so that a signal to it is answered at once.
 	wait $! || result=$?
@@ -218,7 +221,9 @@ $name: ${seconds} s; hinted by class: ${classes:-nothing}"
 	for class in relation wal; do
 		case " $classes" in *" $class "*) ;; *) bad "no file of class $class was hinted" ;; esac
 	done
-	if [ -s "$scratch/out/$name.bare" ]; then
+	if [ -n "${watched:-}" ]; then
+		check_daemon
+	elif [ -s "$scratch/out/$name.bare" ]; then
 		bad "server processes without the hook: $(sort -u "$scratch/out/$name.bare" | head -n 5)"
 	elif [ "$servers" = 0 ]; then
 		bad "no server process was seen"
@@ -232,13 +237,31 @@ $name: ${seconds} s; hinted by class: ${classes:-nothing}"
 	fi
 }
 
+# That the daemon lived all the while.
+check_daemon() {
+	if [ -s "$scratch/out/$name.bare" ]; then
+		bad "at some look: $(sort "$scratch/out/$name.bare" | uniq -c | head -n 3)"
+	elif [ "$servers" = 0 ]; then
+		bad "the daemon was never seen: $(cat "$scratch/out/$name.daemon" 2>/dev/null)"
+	fi
+	report="$report
+  the daemon lived at each of $servers looks; $(perl -MJSON::PP -0777 -ne '
+		my ($f) = @{decode_json($_)->[0]{watching}{folders}};
+		printf "marks on %s, %d sweeps, %d overflows, %d hints given again to files that had lost theirs",
+			@$f{qw(mode sweeps overflows again)};' "$scratch/out/$name.status" 2>/dev/null)"
+}
+
 answer() {
-	answers="${answers:-}PostgreSQL ${version%%-*} $1 under the hook: $2; $hinted files were hinted; $switches switches
+	way='under the hook'
+	[ -z "${watched:-}" ] || way='with the daemon attached'
+	answers="${answers:-}PostgreSQL ${version%%-*} $1 $way: $2; $hinted files were hinted; $switches switches
 "
 }
 
 # The result of pg_regress and its kin, whose output folder is $2.
 pg_regress_answer() {
+	way='under the hook'
+	[ -z "${watched:-}" ] || way='with the daemon attached'
 	log=$scratch/out/$name.log
 	total=$(sed -n 's/.*All \([0-9]*\) tests passed.*/\1/p' "$log")
 	if [ "$result" = 0 ] && [ -n "$total" ]; then
@@ -256,6 +279,8 @@ pg_regress_answer() {
 
 # TAP tests in folder $2. Those that fail are run again without the hook.
 prove_answer() {
+	way='under the hook'
+	[ -z "${watched:-}" ] || way='with the daemon attached'
 	log=$scratch/out/$name.log
 	files=$(sed -n 's/^Files=\([0-9]*\),.*/\1/p' "$log")
 	tests=$(sed -n 's/^Files=.*, Tests=\([0-9]*\),.*/\1/p' "$log")
@@ -307,6 +332,18 @@ core() {
 	pg_regress_answer 'regression suite' "$out"
 }
 
+watched() {
+	out=$(folder watched)
+	sources=$scratch/src/test/regress
+	watched=$out/server/data
+	under watched "$pgxs/src/test/regress/pg_regress" --temp-instance="$out/server" \
+		--bindir="$bindir" --inputdir="$sources" --outputdir="$out" --dlpath="$scratch" \
+		--schedule="$sources/parallel_schedule" --max-concurrent-tests=20
+	case " $classes" in *' temp '*) ;; *) bad 'no file of class temp was hinted' ;; esac
+	pg_regress_answer 'regression suite' "$out"
+	watched=
+}
+
 decoding() {
 	sources=$scratch/contrib/test_decoding
 	for kind in regress isolation; do
@@ -342,6 +379,7 @@ tap() {
 for suite; do
 	case $suite in
 	core) core ;;
+	watched) watched ;;
 	decoding) decoding ;;
 	recovery) recovery ;;
 	*) stop "no suite $suite" ;;
