@@ -1,6 +1,7 @@
 #!/bin/sh
 # All tests: unit and integration tests in processes of their own, then the examples in the
-# documentation. Closes with one line: how many passed, failed, and were skipped by name.
+# documentation. Closes with one line: how many passed, failed, and were skipped by name; before it stand
+# those that passed only at the second try: each is a fault, of the test or of what it tests.
 set -u
 
 out=$(mktemp)
@@ -17,6 +18,7 @@ rm -f "$out.doc"
 passed=$(sed -n 's/.* \([0-9]*\) passed.*/\1/p' "$out" | tail -n 1)
 failed=$(sed -n 's/.* \([0-9]*\) failed.*/\1/p' "$out" | tail -n 1)
 skipped=$(grep -c '^ *skipped: ' "$out" || true)
+sed -n 's/^ *FLAKY 2\/2 *\[[^]]*\] *\(([^)]*)\)* */only at the second try: /p' "$out" | sort -u
 [ $status = 0 ] || [ "${failed:-0}" != 0 ] || failed=1
 echo
 echo "${passed:-0} passed, ${failed:-0} failed, ${skipped:-0} skipped"
