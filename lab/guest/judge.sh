@@ -1,5 +1,5 @@
 #!/bin/busybox sh
-# shellcheck disable=SC2154 # $target, $filesystem and $options are set by stacks.sh
+# shellcheck disable=SC2154 # $target, $filesystem, $options and $all_fdp are set by stacks.sh
 # What the drive was really told, seen without shelflife's help but for the call that sets a hint:
 # the tracepoints of the drivers, and the devices' own counters.
 #
@@ -34,6 +34,8 @@ judge() {
 	f2fs) turns ;;
 	xfs-zoned) zones ;;
 	esac
+	# the next one's drive is watched: nothing of this one may still be on its way
+	sync
 }
 
 # Makes the files, and sets their hints: an inode keeps it as long as it is in memory.
@@ -137,7 +139,8 @@ writes() {
 
 # Placement identifiers and what is left to write in their reclaim units.
 handles() {
-	nvme fdp status "$(namespaces labfdp | head -n 1)" |
+	# they are the same for all namespaces
+	nvme fdp status "$(echo "$all_fdp" | head -n 1)" |
 		awk '/Placement Identifier/ { id = $3 + 0 } /RUAMW/ { print id, $NF }'
 }
 

@@ -1,10 +1,13 @@
 #!/bin/busybox sh
 # shellcheck disable=SC2034 # $target and $skip are for the callers
-# Builds a stack and takes it down again.
+# Builds stacks, several side by side, and takes them down again.
 #
-#   up MEDIUM LAYER FILESYSTEM OPTIONS   sets $target: the folder or device to write to; or $why,
-#                                        and $skip where that is no failure
-#   down
+#   disks DISKS MIB        so many SCSI disks of this size; of the other kinds there are enough
+#   up NAME MEDIUM LAYER FILESYSTEM OPTIONS
+#                          sets $target: the folder /mnt/NAME, or a device; or $why, and $skip where
+#                          that is no failure. Takes disks that no stack has yet
+#   alone NAME …           the same on disks of its own
+#   down                   takes down all that is up
 #
 # Each step pushes its undoing on $undo, and down runs them in reverse.
 
@@ -14,6 +17,7 @@ target=
 why=
 skip=
 scsi_now=
+stacks=0
 
 defer() {
 	undo="$*
@@ -28,17 +32,19 @@ try() {
 	return 1
 }
 
-# LVM without udev, which would make its device nodes and tell it of devices.
+# lvm DEVICE VERB …: without udev, which would make its device nodes and tell it of devices; it looks
+# at no other device.
 lvm() {
-	verb=$1
-	shift
-	command lvm "$verb" --config 'activation{udev_sync=0 udev_rules=0 monitoring=0} devices{use_devicesfile=0} backup{backup=0 archive=0}' "$@"
+	only=$1
+	verb=$2
+	shift 2
+	command lvm "$verb" --config "activation{udev_sync=0 udev_rules=0 monitoring=0} devices{use_devicesfile=0 filter=[\"a|^$only\$|\",\"r|.*|\"]} backup{backup=0 archive=0}" "$@"
 }
 
-# The block devices of the NVMe controller with this serial number, in order of namespace.
+# The block devices of the NVMe controllers whose serial numbers begin so, in order of namespace.
 namespaces() {
 	for controller in /sys/class/nvme/nvme*; do
-		[ "$(tr -d ' ' <"$controller/serial")" = "$1" ] || continue
+		case $(tr -d ' ' <"$controller/serial") in "$1"*) ;; *) continue ;; esac
 		subsystem=$(cat "$controller/subsysnqn")
 		for head in /sys/block/nvme*n*; do
 			case $head in *nvme*c*n*) continue ;; esac
@@ -48,9 +54,9 @@ namespaces() {
 	done | sort -n | cut -d ' ' -f 2
 }
 
-# scsi_debug's disks are memory: one big one (XFS wants 300 MB) or three small ones.
+# scsi_disks COUNT MIB: scsi_debug's disks are memory.
 scsi_disks() {
-	[ "$1" = "$scsi_now" ] && return
+	[ "$*" = "$scsi_now" ] && return
 	scsi_now=
 	tries=0
 	while [ -d /sys/module/scsi_debug ] && ! try modprobe -r scsi_debug; do
@@ -60,9 +66,9 @@ scsi_disks() {
 		[ $tries -lt 50 ] || return
 	done
 	why=
-	size=330
-	[ "$1" = 1 ] || size=80
-	try modprobe scsi_debug delay=0 per_host_store=1 "add_host=$1" "dev_size_mb=$size" || return
+	if [ "$1" != 0 ]; then
+		try modprobe scsi_debug delay=0 per_host_store=1 "add_host=$1" "dev_size_mb=$2" || return
+	fi
 	tries=0
 	until [ "$(scsi_list | wc -l)" = "$1" ]; do
 		sleep 0.1
@@ -72,7 +78,7 @@ scsi_disks() {
 			return
 		fi
 	done
-	scsi_now=$1
+	scsi_now=$*
 }
 
 scsi_list() {
@@ -81,18 +87,45 @@ scsi_list() {
 	done
 }
 
-# disks MEDIUM COUNT: sets $disks
 disks() {
-	disks=
-	case $1 in
-	scsi)
-		scsi_disks "$2"
-		[ -z "$scsi_now" ] || disks=$(scsi_list)
-		;;
-	fdp) if [ "$2" = 1 ]; then disks=$(namespaces labfdp | head -n 1); else disks=$(namespaces labfdp | tail -n +2); fi ;;
-	nvme) disks=$(namespaces labplain | head -n 1) ;;
-	virtio) disks=/dev/vda ;;
-	esac
+	undo=
+	why=
+	scsi_disks "$1" "$2"
+	no_scsi=$why
+	free_scsi=
+	[ -n "$no_scsi" ] || free_scsi=$(scsi_list)
+	all_fdp=${all_fdp:-$(namespaces labfdp)}
+	all_nvme=${all_nvme:-$(namespaces labplain)}
+	free_fdp=$all_fdp
+	free_nvme=$all_nvme
+	free_virtio=$(ls /dev/vd?)
+}
+
+# take MEDIUM COUNT: sets $taken to so many free disks
+take() {
+	taken=
+	still=$2
+	rest=
+	free=
+	eval "free=\$free_$1"
+	for disk in $free; do
+		if [ "$still" -gt 0 ]; then
+			taken="$taken $disk"
+			still=$((still - 1))
+		else
+			rest="$rest $disk"
+		fi
+	done
+	eval "free_$1=\$rest"
+	[ "$still" = 0 ] && return
+	[ "$1" = scsi ] && why=$no_scsi
+	why=${why:-"no free $1 disk"}
+	return 1
+}
+
+# Disks under a layer.
+needs() {
+	case $1 in raid5) echo 3 ;; raid*) echo 2 ;; *) echo 1 ;; esac
 }
 
 wipe() {
@@ -118,38 +151,39 @@ layer() {
 		device=$part
 		;;
 	lvm)
-		try lvm vgcreate lab "$device" || return 1
-		defer lvm vgremove -f -y lab
-		try lvm lvcreate -y -Wn -Zn -n data -l 100%FREE lab || return 1
-		defer lvm vgchange -an lab
-		device=/dev/mapper/lab-data
-		wait_for $device
+		group=lab$stacks
+		try lvm "$device" vgcreate $group "$device" || return 1
+		defer lvm "$device" vgremove -f -y $group
+		try lvm "$device" lvcreate -y -Wn -Zn -n data -l 100%FREE $group || return 1
+		defer lvm "$device" vgchange -an $group
+		device=/dev/mapper/$group-data
+		wait_for "$device"
 		;;
 	luks)
 		printf secret >/tmp/key
 		try cryptsetup -q luksFormat --type luks2 --disable-locks --pbkdf pbkdf2 \
 			--pbkdf-force-iterations 1000 --key-file /tmp/key "$device" || return 1
-		try cryptsetup open --disable-locks --key-file /tmp/key "$device" labcrypt || return 1
-		defer cryptsetup close labcrypt
-		device=/dev/mapper/labcrypt
+		try cryptsetup open --disable-locks --key-file /tmp/key "$device" labcrypt$stacks || return 1
+		defer cryptsetup close labcrypt$stacks
+		device=/dev/mapper/labcrypt$stacks
 		;;
 	raid*)
-		count=$#
-		[ "$kind" = raid5 ] || { count=2; set -- "$1" "$2"; }
-		try mdadm --create /dev/md9 --run --assume-clean -e 1.2 -l "${kind#raid}" -n "$count" "$@" || return 1
+		array=/dev/md$stacks
+		try mdadm --create "$array" --run --assume-clean -e 1.2 -l "${kind#raid}" -n $# "$@" || return 1
 		defer mdadm --zero-superblock "$@"
-		defer mdadm --stop /dev/md9
-		device=/dev/md9
+		defer mdadm --stop "$array"
+		device=$array
 		;;
 	loop)
-		mkdir -p /mnt/outer
+		outer=$mount.outer
+		mkdir -p "$outer"
 		try mkfs.ext4 -q -F "$device" || return 1
-		try mount -t ext4 "$device" /mnt/outer || return 1
-		defer umount /mnt/outer
-		dd if=/dev/zero of=/mnt/outer/image bs=1M count=200 2>/dev/null
-		try losetup /dev/loop0 /mnt/outer/image || return 1
-		defer losetup -d /dev/loop0
-		device=/dev/loop0
+		try mount -t ext4 "$device" "$outer" || return 1
+		defer umount "$outer"
+		dd if=/dev/zero "of=$outer/image" bs=1M count=200 2>/dev/null
+		device=$(losetup -f)
+		try losetup "$device" "$outer/image" || return 1
+		defer losetup -d "$device"
 		;;
 	*)
 		why="no layer $kind"
@@ -170,24 +204,27 @@ wait_for() {
 	done
 }
 
+alone() {
+	# XFS wants 300 MB
+	disks "$(needs "$3")" 330
+	up "$@"
+}
+
 up() {
-	undo=
 	why=
 	skip=
-	count=1
-	case $2 in raid*) count=3 ;; esac
-	[ "$3" = xfs-zoned ] && count=1
-	disks "$1" $count
-	kind=$2 filesystem=$3 options=$4
+	stacks=$((stacks + 1))
+	mount=/mnt/$1
+	medium=$2 kind=$3 filesystem=$4 options=$5
+	take "$medium" "$(needs "$kind")" || return 1
 	# shellcheck disable=SC2086 # a list of devices
-	set -- $disks
-	if [ $# = 0 ]; then
-		why=${why:-"no device"}
-		return 1
-	fi
+	set -- $taken
 	wipe "$@"
 	layer "$kind" "$@" || return 1
-	mkdir -p /mnt/file /mnt/merged
+	below=$mount
+	[ "$filesystem" = overlay ] && below=$mount.below
+	mkdir -p "$mount" "$below"
+	target=
 	with=
 	[ "$options" = - ] || with="-o $options"
 	type=$filesystem
@@ -207,8 +244,9 @@ up() {
 		type=xfs
 		# not every kernel has it
 		skip=skipped
-		# a conventional device as the zoned part: the largest namespace; the rest on another
-		small=$(namespaces labplain | head -n 1)
+		# a conventional device as the zoned part, the rest on another
+		take nvme 1 || return 1
+		small=${taken# }
 		try mkfs.xfs -q -f -r "zoned=1,rtdev=$device" "$small" || return 1
 		extra="-o rtdev=$device"
 		device=$small
@@ -217,16 +255,15 @@ up() {
 	f2fs) try mkfs.f2fs -q -f "$device" || return 1 ;;
 	esac
 	# shellcheck disable=SC2086 # lists of words
-	try mount -t $type $with $extra "$device" /mnt/file || return 1
-	defer umount /mnt/file
-	target=/mnt/file
+	try mount -t $type $with $extra "$device" "$below" || return 1
+	defer umount "$below"
 	if [ "$filesystem" = overlay ]; then
-		mkdir -p /mnt/file/lower /mnt/file/upper /mnt/file/work
-		try mount -t overlay -o lowerdir=/mnt/file/lower,upperdir=/mnt/file/upper,workdir=/mnt/file/work \
-			overlay /mnt/merged || return 1
-		defer umount /mnt/merged
-		target=/mnt/merged
+		mkdir -p "$below/lower" "$below/upper" "$below/work"
+		try mount -t overlay -o "lowerdir=$below/lower,upperdir=$below/upper,workdir=$below/work" \
+			overlay "$mount" || return 1
+		defer umount "$mount"
 	fi
+	target=$mount
 }
 
 down() {

@@ -51,7 +51,7 @@ scenario() {
 medium=fdp
 for filesystem in f2fs ext4; do
 	echo "begin $filesystem" >&3
-	if up fdp - $filesystem -; then
+	if alone file fdp - $filesystem -; then
 		scenario
 	fi
 	[ -z "$why" ] || echo "failed $why" >&3

@@ -6,13 +6,17 @@
 #   cache STATE / checks: recovered, checksums, amcheck, committed N / said … / load / committed N …
 
 read -r filesystem turn </lab/power
-disks fdp 1
-# shellcheck disable=SC2154 # set by disks
-device=$disks
+disks 0 0
+take fdp 1
+# shellcheck disable=SC2154 # set by take
+device=${taken# }
 mkdir -p /mnt/file
 
 # The drive's own cache off: what it acknowledges is on the medium.
-nvme set-feature /dev/nvme0 -f 6 -V 0 >/tmp/said 2>&1 || nvme set-feature /dev/nvme1 -f 6 -V 0 >/tmp/said 2>&1
+for controller in /sys/class/nvme/nvme*; do
+	[ "$(tr -d ' ' <"$controller/serial")" = labfdp ] || continue
+	nvme set-feature "/dev/${controller##*/}" -f 6 -V 0 >/tmp/said 2>&1 || echo "cache $(tail -n 1 /tmp/said)" >&3
+done
 echo "write through" >"/sys/block/${device##*/}/queue/write_cache"
 echo "cache $(cat "/sys/block/${device##*/}/queue/write_cache")" >&3
 

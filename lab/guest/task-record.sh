@@ -7,7 +7,7 @@
 
 while read -r name medium layer filesystem options; do
 	echo "begin $name" >&3
-	if up "$medium" "$layer" "$filesystem" "$options"; then
+	if alone "$name" "$medium" "$layer" "$filesystem" "$options"; then
 		# shellcheck disable=SC2034 # for files()
 		modes=buffered
 		files

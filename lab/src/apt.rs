@@ -6,10 +6,12 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 
 use crate::command::{output, run};
+use crate::lab::CannotRun;
 
 /// Where kernels and tools are looked for: the suites and whether the archive is the security one.
 const SUITES: [(&str, bool); 9] = [
@@ -29,6 +31,10 @@ pub const TOOLS_SUITE: &str = "trixie";
 
 /// Overrides the mirror that the machine's own apt configuration names.
 const MIRROR_VARIABLE: &str = "SHELFLIFE_LAB_MIRROR";
+
+/// How long to wait before fetching is tried again.
+const PAUSES: [Duration; 3] =
+    [Duration::from_secs(5), Duration::from_secs(20), Duration::from_secs(60)];
 
 /// A private apt below one folder.
 pub struct Apt {
@@ -64,7 +70,8 @@ impl Apt {
             .iter()
             .filter_map(|(suite, security)| {
                 let uri = if *security { mirrors.security.as_ref()? } else { &mirrors.archive };
-                Some(format!("deb [arch=amd64] {uri} {suite} main\n"))
+                // the packages' lists only: a machine's configuration may want more
+                Some(format!("deb [arch=amd64 target=Packages] {uri} {suite} main\n"))
             })
             .collect();
         let sources_list = folder.join("sources.list");
@@ -72,7 +79,7 @@ impl Apt {
         std::fs::write(folder.join("status"), "")?;
         std::fs::write(&apt.config, configuration(folder, &sources_list))?;
         eprintln!("lab: fetching the lists of Debian's suites");
-        run(apt.command("apt-get").args(["-qq", "update"]))?;
+        patiently(apt.command("apt-get").args(["-qq", "update"]))?;
         std::fs::write(done, "")?;
         Ok(apt)
     }
@@ -113,11 +120,12 @@ impl Apt {
             .collect();
         if !missing.is_empty() {
             eprintln!("lab: fetching {} packages", missing.len());
-            run(self
-                .command("apt-get")
-                .current_dir(&self.archives)
-                .args(["-qq", "download"])
-                .args(missing))?;
+            patiently(
+                self.command("apt-get")
+                    .current_dir(&self.archives)
+                    .args(["-qq", "download"])
+                    .args(missing),
+            )?;
         }
         wanted
             .iter()
@@ -146,6 +154,22 @@ impl Apt {
     }
 }
 
+/// Runs what fetches, again after a while if it fails: a mirror may be away for a moment.
+fn patiently(command: &mut Command) -> Result<()> {
+    for pause in PAUSES {
+        match run(command) {
+            Ok(()) => return Ok(()),
+            Err(error) => eprintln!("lab: {error:#}\nlab: once more in {} s", pause.as_secs()),
+        }
+        std::thread::sleep(pause);
+    }
+    run(command).map_err(|error| {
+        let why = error.to_string();
+        let why = why.lines().last().unwrap_or_default().trim().to_owned();
+        CannotRun(format!("packages could not be fetched: {why}")).into()
+    })
+}
+
 /// What `apt.conf` must say so that apt reads and writes below `folder` only.
 fn configuration(folder: &Path, sources_list: &Path) -> String {
     let folder = folder.display();
@@ -163,6 +187,9 @@ fn configuration(folder: &Path, sources_list: &Path) -> String {
          APT::Architectures {{ \"amd64\"; }};\n\
          APT::Sandbox::User \"root\";\n\
          Acquire::Languages \"none\";\n\
+         APT::Update::Error-Mode \"any\";\n\
+         Acquire::http::Timeout \"30\";\n\
+         Acquire::https::Timeout \"30\";\n\
          Acquire::Retries \"3\";\n"
     )
 }
@@ -184,7 +211,7 @@ impl Mirrors {
             "--format",
             "$(REPO_URI) $(ORIGIN)",
         ]))
-        .context("the lab needs apt, to fetch Debian's kernels")?;
+        .map_err(|_| CannotRun("wants apt, to fetch Debian's kernels".to_owned()))?;
         Mirrors::parse(&targets)
     }
 
@@ -199,7 +226,8 @@ impl Mirrors {
         };
         let ends = |end: &str| uris().find(|uri| uri.ends_with(end)).map(str::to_owned);
         let Some(archive) = ends("/debian") else {
-            bail!("apt knows no Debian archive here; name one in {MIRROR_VARIABLE}");
+            let why = format!("apt knows no Debian archive here; name one in {MIRROR_VARIABLE}");
+            return Err(CannotRun(why).into());
         };
         Ok(Mirrors { archive, security: ends("/debian-security") })
     }

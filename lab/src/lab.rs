@@ -8,8 +8,21 @@ use anyhow::{Context, Result};
 
 use crate::apt::Apt;
 use crate::kernel::{self, Kernel};
+use crate::qemu::Seat;
 use crate::tools::Tools;
 use crate::{Common, guest};
+
+/// This machine cannot run the lab, or cannot fetch what it needs; in one line.
+#[derive(Debug)]
+pub struct CannotRun(pub String);
+
+impl std::fmt::Display for CannotRun {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for CannotRun {}
 
 /// Programs, packages and folders.
 pub struct Lab {
@@ -31,12 +44,16 @@ pub struct Lab {
 impl Lab {
     /// Fetches what is not there yet. `server` asks for PostgreSQL, too.
     pub fn open(options: &Common, server: bool) -> Result<Lab> {
+        if !cfg!(all(target_os = "linux", target_arch = "x86_64")) {
+            return Err(CannotRun("wants Linux on amd64".to_owned()).into());
+        }
         let folder = std::path::absolute(&options.folder)?;
-        fs::create_dir_all(folder.join("images"))?;
+        fs::create_dir_all(&folder)?;
         let apt = Apt::open(&folder.join("apt"), options.refresh)?;
         let tools = Tools::open(&apt, &folder.join("tools"), server)?;
         let program = folder.join("shelflife");
         guest::stripped(&options.shelflife, &program)?;
+        tools.runs(&program)?;
         let help = Command::new(&program).args(["prove", "--help"]).output();
         let proves = help.is_ok_and(|help| help.status.success());
         let above = options.shelflife.parent().and_then(|p| p.parent());
@@ -71,12 +88,8 @@ impl Lab {
         Ok((kernel, files.iter().filter_map(name).collect()))
     }
 
-    /// The last words of the guest's console and of QEMU.
-    pub fn last_words(&self) -> String {
-        let said = |name: &str| fs::read_to_string(self.folder.join(name)).unwrap_or_default();
-        let (console, emulator) = (said("console"), said("console.qemu"));
-        let lines: Vec<&str> = console.lines().collect();
-        let last = lines[lines.len().saturating_sub(5)..].join("\n");
-        format!("{emulator}{last}")
+    /// Where guest number `n` of those that run at a time has its things.
+    pub fn seat(&self, n: usize) -> Result<Seat> {
+        Seat::open(self.folder.join(format!("seats/{n}")))
     }
 }

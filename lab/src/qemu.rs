@@ -2,40 +2,80 @@
 //!
 //! Invariant: whatever happens, the process is gone when this returns.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
-use std::path::Path;
+use std::num::NonZero;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 
 use crate::kernel::Kernel;
 use crate::lab::Lab;
 
-/// MiB: the initramfs, scsi_debug's disks (330 MiB) and the page cache.
-const MEMORY: &str = "1400";
+/// MiB of `scsi_debug`'s disks at a time, which are memory.
+pub const SCSI_MEMORY: u64 = 1850;
+
+/// MiB: that, the initramfs and the page cache.
+const MEMORY: u64 = SCSI_MEMORY + 900;
 
 /// Longest silence of a guest that is at work: emulation on a loaded machine is slow.
 const PATIENCE: Duration = Duration::from_secs(600);
 
-/// The disks: file, bytes (sparse).
-const IMAGES: [(&str, u64); 6] = [
-    ("fdp1.img", 2 << 30),
-    ("fdp2.img", 256 << 20),
-    ("fdp3.img", 256 << 20),
-    ("fdp4.img", 256 << 20),
-    ("plain.img", 512 << 20),
-    ("virtio.img", 256 << 20),
-];
+/// The longest that a guest may take in all.
+pub const LONGEST: Duration = Duration::from_secs(5400);
+
+/// The other disks: what they are, how many, bytes of each (sparse). As many as all stacks together use.
+pub const DISKS: [(&str, usize, u64); 3] =
+    [("fdp", 21, 2 << 30), ("plain", 4, 512 << 20), ("virtio", 2, 256 << 20)];
+
+/// Where a guest has its disks, its initramfs and its console; one guest at a time.
+#[derive(Debug)]
+pub struct Seat {
+    folder: PathBuf,
+}
+
+impl Seat {
+    /// In `folder`, which is made.
+    pub fn open(folder: PathBuf) -> Result<Seat> {
+        fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
+        Ok(Seat { folder })
+    }
+
+    /// Where the initramfs is written to.
+    pub fn initramfs(&self) -> PathBuf {
+        self.folder.join("initramfs")
+    }
+
+    /// The last words of the guest's console and of QEMU.
+    pub fn last_words(&self) -> String {
+        let said = |name: &str| fs::read_to_string(self.folder.join(name)).unwrap_or_default();
+        let (console, emulator) = (said("console"), said("console.qemu"));
+        let lines: Vec<&str> = console.lines().collect();
+        let last = lines[lines.len().saturating_sub(5)..].join("\n");
+        format!("{emulator}{last}")
+    }
+}
+
+/// How many guests the machine has processors and memory for.
+pub fn at_a_time() -> usize {
+    let processors = std::thread::available_parallelism().map_or(1, NonZero::get);
+    let text = fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let free = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
+    let free: Option<u64> = free.and_then(|rest| rest.trim().trim_end_matches(" kB").parse().ok());
+    // and a fifth for QEMU's own
+    let room = free.map_or(1, |kib| kib / 1024 * 5 / (MEMORY * 6));
+    processors.min(usize::try_from(room).unwrap_or(1)).max(1)
+}
 
 /// How a guest ended.
 #[derive(Debug, PartialEq, Eq)]
 pub enum End {
     /// It switched itself off.
     Off,
-    /// It said nothing for too long and was killed.
+    /// It said nothing for too long, or took too long, and was killed.
     Hung,
     /// Its power was cut.
     Stopped,
@@ -61,34 +101,38 @@ pub enum Disks {
     Kept,
 }
 
-/// Boots `kernel` with `initramfs` and hands each line that the guest says to `heard`, which
-/// returns false to cut its power. Console and QEMU's own words go to the lab's `console`.
+/// Boots `kernel` with the initramfs of `seat` and hands each line that the guest says to `heard`, which
+/// returns false to cut its power. Console and QEMU's own words go to the seat's `console`. It takes
+/// `longest` at most.
 pub fn boot(
     lab: &Lab,
+    seat: &Seat,
     kernel: &Kernel,
-    initramfs: &Path,
     disks: Disks,
+    longest: Duration,
     mut heard: impl FnMut(&str) -> Result<bool>,
 ) -> Result<End> {
-    let folder = lab.folder.join("images");
-    let console = lab.folder.join("console");
-    for (name, size) in IMAGES {
-        if disks == Disks::Fresh {
-            File::create(folder.join(name))?.set_len(size)?;
+    let console = seat.folder.join("console");
+    for (kind, number, size) in DISKS {
+        for image in images(&seat.folder, kind, number) {
+            if disks == Disks::Fresh {
+                File::create(image)?.set_len(size)?;
+            }
         }
     }
+    let end = Instant::now() + longest;
     let tools = &lab.tools;
     let mut command = tools.qemu()?;
     command
-        .args(["-machine", "q35,accel=tcg", "-cpu", "max", "-smp", "1", "-m", MEMORY])
+        .args(["-machine", "q35,accel=tcg", "-cpu", "max", "-smp", "1", "-m", &MEMORY.to_string()])
         .args(["-nodefaults", "-display", "none", "-audio", "none", "-no-reboot"])
         .arg("-kernel")
         .arg(&kernel.image)
         .arg("-initrd")
-        .arg(initramfs)
+        .arg(seat.initramfs())
         .args(["-append", "console=ttyS0 quiet panic=-1 mitigations=off nokaslr"])
         .args(["-serial", &format!("file:{}", console.display()), "-serial", "stdio"])
-        .args(devices(&folder));
+        .args(devices(&seat.folder));
     command.stdin(Stdio::null()).stdout(Stdio::piped());
     command.stderr(File::create(console.with_extension("qemu"))?);
     let mut guest = Guest(command.spawn().context("run qemu-system-x86_64")?);
@@ -103,7 +147,8 @@ pub fn boot(
         }
     });
     loop {
-        match receiver.recv_timeout(PATIENCE) {
+        let left = end.saturating_duration_since(Instant::now());
+        match receiver.recv_timeout(PATIENCE.min(left)) {
             Ok(line) => {
                 if !heard(&line)? {
                     return Ok(End::Stopped);
@@ -115,29 +160,30 @@ pub fn boot(
     }
 }
 
-/// One FDP subsystem with four namespaces, one plain NVMe disk, one virtio disk.
+/// Files of the disks of one kind.
+fn images(folder: &Path, kind: &str, number: usize) -> impl Iterator<Item = PathBuf> {
+    (1..=number).map(move |n| folder.join(format!("{kind}{n}.img")))
+}
+
+/// One FDP subsystem with all its namespaces, plain NVMe disks, virtio disks.
 fn devices(folder: &Path) -> Vec<String> {
     let mut arguments = Vec::new();
     let mut add = |option: &str, value: String| arguments.extend([option.to_owned(), value]);
-    let drive = |name: &str| {
-        let file = folder.join(format!("{name}.img"));
-        format!("file={},id={name},if=none,format=raw,cache=unsafe", file.display())
-    };
     let subsystem = "nvme-subsys,id=ss,nqn=labfdp,fdp=on,fdp.runs=16M,fdp.nrg=1,fdp.nruh=8";
     add("-device", subsystem.into());
     add("-device", "nvme,id=fdpc,serial=labfdp,subsys=ss".into());
-    for namespace in 1..=4 {
-        add("-drive", drive(&format!("fdp{namespace}")));
-        add(
-            "-device",
-            format!(
-                "nvme-ns,drive=fdp{namespace},bus=fdpc,nsid={namespace},fdp.ruhs=0;1;2;3;4;5;6;7"
-            ),
-        );
+    for (kind, number, _) in DISKS {
+        for (n, image) in (1..).zip(images(folder, kind, number)) {
+            let id = format!("{kind}{n}");
+            let file = image.display();
+            add("-drive", format!("file={file},id={id},if=none,format=raw,cache=unsafe"));
+            let device = match kind {
+                "fdp" => format!("nvme-ns,drive={id},bus=fdpc,nsid={n},fdp.ruhs=0;1;2;3;4;5;6;7"),
+                "plain" => format!("nvme,serial=labplain{n},drive={id}"),
+                _ => format!("virtio-blk-pci,drive={id}"),
+            };
+            add("-device", device);
+        }
     }
-    add("-drive", drive("plain"));
-    add("-device", "nvme,serial=labplain,drive=plain".into());
-    add("-drive", drive("virtio"));
-    add("-device", "virtio-blk-pci,drive=virtio".into());
     arguments
 }

@@ -42,8 +42,8 @@ const TRIED: [Tried; 9] = [
 pub fn record(common: &Common, options: &KernelOption) -> Result<bool> {
     let lab = Lab::open(common, false)?;
     let (kernel, _) = lab.kernel(&options.kernel)?;
-    let initramfs = lab.folder.join("initramfs");
-    let mut archive = guest::begin(&initramfs, &lab, &kernel, guest::RECORD)?;
+    let seat = lab.seat(1)?;
+    let mut archive = guest::begin(&seat.initramfs(), &lab, &kernel, guest::RECORD)?;
     let rows: String = TRIED
         .iter()
         .filter_map(|tried| stacks::by_name(tried.stack))
@@ -54,7 +54,7 @@ pub fn record(common: &Common, options: &KernelOption) -> Result<bool> {
     archive.file(Path::new("lab/stacks"), 0o644, rows.as_bytes())?;
     archive.finish()?;
     let mut lines: Vec<String> = Vec::new();
-    qemu::boot(&lab, &kernel, &initramfs, Disks::Fresh, |line| {
+    qemu::boot(&lab, &seat, &kernel, Disks::Fresh, qemu::LONGEST, |line| {
         lines.push(line.to_owned());
         Ok(line != "done")
     })?;
@@ -74,7 +74,7 @@ pub fn record(common: &Common, options: &KernelOption) -> Result<bool> {
         }
     }
     if !good {
-        println!("{}", lab.last_words());
+        println!("{}", seat.last_words());
     }
     Ok(good)
 }

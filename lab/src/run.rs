@@ -4,26 +4,33 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io::IsTerminal;
 use std::path::Path;
-use std::time::Instant;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
+use crate::batch::{self, Work};
 use crate::kernel::{self, Kernel};
 use crate::lab::Lab;
+use crate::listen::{Listener, lock};
 use crate::matrix::{self, Cell, Column, Tally};
-use crate::qemu::{self, Disks, End};
+use crate::qemu::{self, Disks, Seat};
 use crate::stacks::{self, STACKS, Stack};
-use crate::store::{Outcome, Part, Store, fingerprint};
-use crate::{Common, StacksOptions, guest, now};
+use crate::store::{Outcome, Store, fingerprint};
+use crate::{Common, StacksOptions, guest};
 
 /// The kernels of the quick lab: one before ext4's writeback carries hints, and the newest.
 const QUICK: [&str; 2] = ["6.12", "newest"];
+
+/// The longest that the quick lab's guests may take: it must not hold up those who wait for it.
+const QUICK_TIME: Duration = Duration::from_secs(15 * 60);
 
 /// Runs what is asked for; true if every cell agrees.
 pub fn run(common: &Common, options: &StacksOptions) -> Result<bool> {
     let stacks = chosen(options)?;
     let lab = Lab::open(common, false)?;
-    let run = Run { store: store(&lab)?, lab };
+    let store = store(&lab)?;
 
     let mut series = options.kernel.clone();
     if series.is_empty() && options.package.is_empty() {
@@ -32,19 +39,19 @@ pub fn run(common: &Common, options: &StacksOptions) -> Result<bool> {
     }
     let mut kernels = Vec::new();
     for series in &series {
-        kernels.push(run.lab.kernel(series)?);
+        kernels.push(lab.kernel(series)?);
     }
     if !options.package.is_empty() {
-        kernels.push(run.lab.kernel_of(&options.package)?);
+        kernels.push(lab.kernel_of(&options.package)?);
     }
 
-    let mut progress = Progress::new(kernels.len() * stacks.len());
-    let mut columns = Vec::new();
-    for (kernel, packages) in &kernels {
-        run.on(kernel, &stacks, options.again, &mut progress)?;
-        columns.push(run.column(kernel, packages));
-    }
-    let tally = progress.tally;
+    let end = options.quick.then(|| Instant::now() + QUICK_TIME);
+    let run = Run { lab, store, end };
+    let progress = Mutex::new(Progress::new(kernels.len() * stacks.len()));
+    run.all(&kernels, &stacks, options.again, &progress)?;
+    let columns: Vec<Column> =
+        kernels.iter().map(|(kernel, packages)| run.column(kernel, packages)).collect();
+    let tally = lock(&progress).tally;
     println!("{} cells agree, {} disagree, {} skipped", tally.agree, tally.disagree, tally.skipped);
     if !options.quick && options.stack.is_empty() && options.kernel.is_empty() {
         run.write(&columns, &options.matrix)?;
@@ -57,7 +64,7 @@ pub fn matrix(common: &Common, to: &Path) -> Result<bool> {
     let lab = Lab::open(common, false)?;
     let kernels: Vec<_> =
         kernel::SERIES.iter().map(|series| lab.kernel(series)).collect::<Result<_>>()?;
-    let run = Run { store: store(&lab)?, lab };
+    let run = Run { store: store(&lab)?, lab, end: None };
     let columns: Vec<Column> =
         kernels.iter().map(|(kernel, packages)| run.column(kernel, packages)).collect();
     run.write(&columns, to)
@@ -81,41 +88,68 @@ fn chosen(options: &StacksOptions) -> Result<Vec<&'static Stack>> {
     options.stack.iter().map(find).collect()
 }
 
-/// One stack to run on a kernel.
-pub struct Work {
-    /// Which.
-    pub stack: &'static Stack,
-    /// What is known of it but for what the program under test says.
-    pub known: Option<Outcome>,
-}
-
 /// One run.
 struct Run {
     lab: Lab,
     store: Store,
+    /// When it has to be over.
+    end: Option<Instant>,
 }
 
 impl Run {
+    /// Runs the stacks on all kernels, as many guests at a time as the machine has room for.
+    fn all(
+        &self,
+        kernels: &[(Kernel, Vec<String>)],
+        stacks: &[&'static Stack],
+        again: bool,
+        progress: &Mutex<Progress>,
+    ) -> Result<()> {
+        let next = AtomicUsize::new(0);
+        let next = &next;
+        std::thread::scope(|scope| {
+            let worker = |n| {
+                scope.spawn(move || -> Result<()> {
+                    let seat = self.lab.seat(n)?;
+                    while let Some((kernel, _)) = kernels.get(next.fetch_add(1, Relaxed)) {
+                        self.on(kernel, &seat, stacks, again, progress)?;
+                    }
+                    Ok(())
+                })
+            };
+            let workers: Vec<_> = (1..=qemu::at_a_time().min(kernels.len())).map(worker).collect();
+            let ends = workers.into_iter().map(|worker| match worker.join() {
+                Ok(end) => end,
+                Err(_) => bail!("a guest's runner ended in a panic"),
+            });
+            // each is waited for, whatever the others did
+            ends.collect::<Vec<Result<()>>>().into_iter().collect()
+        })
+    }
+
     /// Runs the stacks that have no result yet.
     fn on(
         &self,
         kernel: &Kernel,
+        seat: &Seat,
         stacks: &[&'static Stack],
         again: bool,
-        progress: &mut Progress,
+        progress: &Mutex<Progress>,
     ) -> Result<()> {
         let mut left: Vec<Work> = Vec::new();
         for stack in stacks {
             match self.store.find(&kernel.release, stack.name).filter(|_| !again) {
-                Some(outcome) if self.store.is_whole(&outcome) => progress.tell(&outcome, true),
+                Some(outcome) if self.store.is_whole(&outcome) => {
+                    lock(progress).tell(&outcome, true);
+                }
                 known => left.push(Work { stack, known }),
             }
         }
         while !left.is_empty() {
-            let before = left.len();
-            self.one_guest(kernel, &mut left, progress)?;
-            if left.len() == before {
-                let said = self.lab.last_words();
+            let before = todo(&left);
+            self.one_guest(kernel, seat, &mut left, progress)?;
+            if todo(&left) == before {
+                let said = seat.last_words();
                 bail!("Linux {} did not get to its stacks:\n{said}", kernel.release);
             }
         }
@@ -126,61 +160,39 @@ impl Run {
     fn one_guest(
         &self,
         kernel: &Kernel,
+        seat: &Seat,
         left: &mut Vec<Work>,
-        progress: &mut Progress,
+        progress: &Mutex<Progress>,
     ) -> Result<()> {
-        let initramfs = self.lab.folder.join("initramfs");
-        let mut archive = guest::begin(&initramfs, &self.lab, kernel, guest::STACKS)?;
-        archive.file(Path::new("lab/stacks"), 0o644, rows(left).as_bytes())?;
+        let longest = match self.end {
+            None => qemu::LONGEST,
+            Some(end) => match end.saturating_duration_since(Instant::now()) {
+                Duration::ZERO => bail!(
+                    "Linux {}: time is up with {} stacks to go; `lab stacks` goes on from there",
+                    kernel.release,
+                    left.len()
+                ),
+                time => time,
+            },
+        };
+        let mut archive = guest::begin(&seat.initramfs(), &self.lab, kernel, guest::STACKS)?;
+        archive.file(Path::new("lab/stacks"), 0o644, batch::list(left).as_bytes())?;
         if self.lab.proves {
             archive.file(Path::new("lab/proves"), 0o644, b"")?;
         }
         archive.finish()?;
-        let mut current: Option<(Outcome, Instant)> = None;
-        let mut heard = |line: &str| -> Result<bool> {
-            if let Some(name) = line.strip_prefix("begin ") {
-                let known =
-                    left.iter().find(|w| w.stack.name == name).and_then(|w| w.known.clone());
-                let seen = known.map(|k| k.seen).unwrap_or_default();
-                let outcome = Outcome {
-                    release: kernel.release.clone(),
-                    stack: name.to_owned(),
-                    at: now()?,
-                    seconds: 0,
-                    failed: None,
-                    skipped: None,
-                    seen: Part { build: self.store.scripts.clone(), ..seen },
-                    said: Part { build: self.store.program.clone(), lines: Vec::new() },
-                    proves: self.lab.proves,
-                };
-                current = Some((outcome, Instant::now()));
-                return Ok(true);
-            }
-            if line.strip_prefix("end ").is_some() {
-                if let Some((outcome, begun)) = current.take() {
-                    left.retain(|w| w.stack.name != outcome.stack);
-                    progress.finish(outcome, begun, &self.store)?;
-                }
-                return Ok(true);
-            }
-            if let Some((outcome, _)) = &mut current {
-                match line.split_once(' ') {
-                    Some(("failed", why)) => outcome.failed = Some(why.to_owned()),
-                    Some(("skipped", why)) => outcome.skipped = Some(why.to_owned()),
-                    Some(("said", answer)) => outcome.said.lines.push(answer.to_owned()),
-                    _ => outcome.seen.lines.push(line.to_owned()),
-                }
-            }
-            Ok(line != "done")
+        let mut listener = Listener {
+            store: &self.store,
+            kernel,
+            proves: self.lab.proves,
+            progress,
+            left,
+            current: None,
+            batch: Vec::new(),
         };
-        let end = qemu::boot(&self.lab, kernel, &initramfs, Disks::Fresh, &mut heard)?;
-        if let Some((mut outcome, begun)) = current.take() {
-            let how = if end == End::Hung { "hung" } else { "ended" };
-            outcome.failed = Some(format!("the guest {how} here"));
-            left.retain(|w| w.stack.name != outcome.stack);
-            progress.finish(outcome, begun, &self.store)?;
-        }
-        Ok(())
+        let heard = |line: &str| listener.hear(line);
+        let end = qemu::boot(&self.lab, seat, kernel, Disks::Fresh, longest, heard)?;
+        listener.over(&end)
     }
 
     /// Writes the matrix; true if no cell disagrees.
@@ -195,25 +207,20 @@ impl Run {
         let results: BTreeMap<String, Outcome> = STACKS
             .iter()
             .filter_map(|s| Some((s.name.to_owned(), self.store.find(&kernel.release, s.name)?)))
+            // of a run that was stopped: the program was not asked yet
+            .filter(|(_, outcome)| outcome.skipped.is_some() || !outcome.said.lines.is_empty())
             .collect();
         Column { release: kernel.release.clone(), packages: packages.to_vec(), results }
     }
 }
 
-/// The guest's list: name, device, layer, file system, options, and whether all is to be done or only
-/// the program to be asked.
-fn rows(work: &[Work]) -> String {
-    work.iter()
-        .map(|w| {
-            let (s, what) = (w.stack, if w.known.is_some() { "ask" } else { "all" });
-            let medium = s.medium.word();
-            format!("{} {medium} {} {} {} {what}\n", s.name, s.layer, s.filesystem, s.options)
-        })
-        .collect()
+/// How many stacks have no result, and of how many nothing is known.
+fn todo(left: &[Work]) -> (usize, usize) {
+    (left.len(), left.iter().filter(|w| w.known.is_none()).count())
 }
 
 /// Tells each result as it comes, with what is left to do.
-struct Progress {
+pub struct Progress {
     tally: Tally,
     all: usize,
     done: usize,
@@ -222,16 +229,22 @@ struct Progress {
 }
 
 impl Progress {
-    fn new(all: usize) -> Progress {
+    /// Of so many cells.
+    pub fn new(all: usize) -> Progress {
         Progress { tally: Tally::default(), all, done: 0, fresh: 0, begun: Instant::now() }
     }
 
-    fn finish(&mut self, mut outcome: Outcome, begun: Instant, store: &Store) -> Result<()> {
-        outcome.seconds = begun.elapsed().as_secs();
-        store.keep(&outcome)?;
+    /// Keeps a result and tells it.
+    pub fn finish(&mut self, outcome: &Outcome, store: &Store) -> Result<()> {
+        store.keep(outcome)?;
         self.fresh += 1;
-        self.tell(&outcome, false);
+        self.tell(outcome, false);
         Ok(())
+    }
+
+    /// Tells something else.
+    pub fn note(&self, text: &str) {
+        println!("{text}");
     }
 
     fn tell(&mut self, outcome: &Outcome, known: bool) {

@@ -11,9 +11,10 @@ use std::time::Duration;
 use anyhow::{Result, bail};
 
 use crate::agree::{self, Verdict};
+use crate::kernel::Kernel;
 use crate::lab::Lab;
 use crate::observe::{self, Tag};
-use crate::qemu::{self, Disks, End};
+use crate::qemu::{self, Disks, End, Seat};
 use crate::{Common, KernelOption, PowerOptions, guest};
 
 /// Runs PostgreSQL on f2fs and on ext4 on a namespace with FDP; true if WAL and relations came to
@@ -21,17 +22,17 @@ use crate::{Common, KernelOption, PowerOptions, guest};
 pub fn postgres(common: &Common, options: &KernelOption) -> Result<bool> {
     let lab = Lab::open(common, true)?;
     let (kernel, _) = lab.kernel(&options.kernel)?;
-    let initramfs = lab.folder.join("initramfs");
-    let mut archive = guest::begin(&initramfs, &lab, &kernel, guest::POSTGRES)?;
+    let seat = lab.seat(1)?;
+    let mut archive = guest::begin(&seat.initramfs(), &lab, &kernel, guest::POSTGRES)?;
     guest::add_server(&mut archive, &lab)?;
     archive.finish()?;
     let mut lines = Vec::new();
-    let end = qemu::boot(&lab, &kernel, &initramfs, Disks::Fresh, |line| {
+    let end = qemu::boot(&lab, &seat, &kernel, Disks::Fresh, qemu::LONGEST, |line| {
         lines.push(line.to_owned());
         Ok(line != "done")
     })?;
     if end == End::Hung || lines.is_empty() {
-        bail!("the guest hung; it had said:\n{}\n{}", lines.join("\n"), lab.last_words());
+        bail!("the guest hung; it had said:\n{}\n{}", lines.join("\n"), seat.last_words());
     }
     let mut good = true;
     for (filesystem, apart) in [("f2fs", true), ("ext4", false)] {
@@ -154,49 +155,58 @@ fn placed(lines: &[String]) -> Result<Placed, String> {
 pub fn power(common: &Common, options: &PowerOptions) -> Result<bool> {
     let lab = Lab::open(common, true)?;
     let (kernel, _) = lab.kernel(&options.kernel.kernel)?;
-    let initramfs = lab.folder.join("initramfs");
-    let mut good = true;
-    for filesystem in ["f2fs", "ext4"] {
-        let mut committed = 0;
-        for cut in 0..=options.cuts {
-            let turn = if cut == 0 { "first" } else { "next" };
-            let mut archive = guest::begin(&initramfs, &lab, &kernel, guest::POWER)?;
-            guest::add_server(&mut archive, &lab)?;
-            let row = format!("{filesystem} {turn}\n");
-            archive.file(Path::new("lab/power"), 0o644, row.as_bytes())?;
-            archive.finish()?;
-            let disks = if cut == 0 { Disks::Fresh } else { Disks::Kept };
-            let mut lines: Vec<String> = Vec::new();
-            let mut left = None;
-            qemu::boot(&lab, &kernel, &initramfs, disks, |line| {
-                lines.push(line.to_owned());
-                if line == "load" {
-                    // so many more acknowledged commits, different each time, and a moment
-                    left = Some(3 + (cut * 7) % 11);
-                }
-                if let Some(left) = left.as_mut().filter(|_| line.starts_with("committed ")) {
-                    *left -= 1;
-                    if *left == 0 {
-                        std::thread::sleep(Duration::from_millis(u64::from(cut * 37 % 200)));
-                        return Ok(false);
-                    }
-                }
-                // the last boot only checks
-                let over = cut == options.cuts && line == "amcheck clean";
-                Ok(!over && line != "done" && !line.starts_with("failed "))
-            })?;
-            match checked(&lines, cut, committed, cut == options.cuts) {
-                Ok(said) => println!("{filesystem}, cut {cut} of {}: {said}", options.cuts),
-                Err(why) => {
-                    good = false;
-                    println!("{filesystem}, cut {cut}: FAILED: {why}\n{}", lab.last_words());
-                    break;
+    let one = |n: usize, filesystem| cut(&lab, &lab.seat(n)?, &kernel, filesystem, options.cuts);
+    if qemu::at_a_time() < 2 {
+        return Ok(one(1, "f2fs")? & one(1, "ext4")?);
+    }
+    std::thread::scope(|scope| {
+        let f2fs = scope.spawn(|| one(1, "f2fs"));
+        let ext4 = one(2, "ext4");
+        let f2fs = f2fs.join().unwrap_or_else(|_| bail!("a guest's runner ended in a panic"));
+        Ok(f2fs? & ext4?)
+    })
+}
+
+/// Cuts the power of a server on `filesystem`, `cuts` times.
+fn cut(lab: &Lab, seat: &Seat, kernel: &Kernel, filesystem: &str, cuts: u32) -> Result<bool> {
+    let mut committed = 0;
+    for cut in 0..=cuts {
+        let turn = if cut == 0 { "first" } else { "next" };
+        let mut archive = guest::begin(&seat.initramfs(), lab, kernel, guest::POWER)?;
+        guest::add_server(&mut archive, lab)?;
+        let row = format!("{filesystem} {turn}\n");
+        archive.file(Path::new("lab/power"), 0o644, row.as_bytes())?;
+        archive.finish()?;
+        let disks = if cut == 0 { Disks::Fresh } else { Disks::Kept };
+        let mut lines: Vec<String> = Vec::new();
+        let mut left = None;
+        qemu::boot(lab, seat, kernel, disks, qemu::LONGEST, |line| {
+            lines.push(line.to_owned());
+            if line == "load" {
+                // so many more acknowledged commits, different each time, and a moment
+                left = Some(3 + (cut * 7) % 11);
+            }
+            if let Some(left) = left.as_mut().filter(|_| line.starts_with("committed ")) {
+                *left -= 1;
+                if *left == 0 {
+                    std::thread::sleep(Duration::from_millis(u64::from(cut * 37 % 200)));
+                    return Ok(false);
                 }
             }
-            committed = last_committed(&lines).unwrap_or(committed);
+            // the last boot only checks
+            let over = cut == cuts && line == "amcheck clean";
+            Ok(!over && line != "done" && !line.starts_with("failed "))
+        })?;
+        match checked(&lines, cut, committed, cut == cuts) {
+            Ok(said) => println!("{filesystem}, cut {cut} of {cuts}: {said}"),
+            Err(why) => {
+                println!("{filesystem}, cut {cut}: FAILED: {why}\n{}", seat.last_words());
+                return Ok(false);
+            }
         }
+        committed = last_committed(&lines).unwrap_or(committed);
     }
-    Ok(good)
+    Ok(true)
 }
 
 fn last_committed(lines: &[String]) -> Option<u64> {

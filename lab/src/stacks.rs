@@ -56,6 +56,15 @@ pub struct Stack {
 }
 
 impl Stack {
+    /// How many disks of its medium are under it.
+    pub fn disks(&self) -> u64 {
+        match self.layer {
+            "raid5" => 3,
+            "raid0" | "raid1" => 2,
+            _ => 1,
+        }
+    }
+
     /// For people: "ext4 on LVM".
     pub fn title(&self) -> String {
         let base = match self.filesystem {

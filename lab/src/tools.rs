@@ -12,6 +12,7 @@ use anyhow::{Context, Result, bail, ensure};
 
 use crate::apt::{Apt, Candidate};
 use crate::command::{output, run};
+use crate::lab::CannotRun;
 
 /// QEMU with FDP (≥ 8), and what the guest's stacks are made with.
 const PACKAGES: [&str; 13] = [
@@ -166,6 +167,18 @@ impl Tools {
             libraries.push(PathBuf::from(path));
         }
         Ok(libraries)
+    }
+
+    /// Whether the program under test, which was built on this machine, starts with the libraries of the
+    /// guest.
+    pub fn runs(&self, program: &Path) -> Result<()> {
+        let started = output(self.loader().arg(program).arg("--version"));
+        started.map(drop).map_err(|error| {
+            let why = error.to_string();
+            let why = why.lines().last().unwrap_or_default().trim().to_owned();
+            CannotRun(format!("the program does not start with the guest's libraries: {why}"))
+                .into()
+        })
     }
 
     fn loader(&self) -> Command {

@@ -40,8 +40,13 @@ pub enum Error {
         free: u64,
     },
     /// Neither block layer nor commands nor counters can be looked at.
-    #[error("nothing was written, for nothing of it could be seen ({why})")]
+    #[error(
+        "nothing was written, for nothing of it could be seen beside {} ({why})",
+        path.display()
+    )]
     NothingToSee {
+        /// The folder.
+        path: PathBuf,
         /// What each of them says.
         why: String,
     },

@@ -18,7 +18,7 @@ pub fn run(args: &ProveArgs) -> Result<Done, Failure> {
     for signal in [SIGINT, SIGTERM, SIGHUP] {
         signal_hook::flag::register(signal, Arc::clone(&stop))?;
     }
-    let proof = prove(&args.path, &stop).map_err(failure)?;
+    let proof = prove(&args.paths, &stop).map_err(failure)?;
     let code = match proof.ruling {
         Ruling::Proven => 0,
         Ruling::Disproven => NO,

@@ -45,6 +45,47 @@ fn root_proves_what_doctor_predicts() {
     assert_eq!(fs::read_dir(&folder).unwrap().count(), 0, "something is left");
 }
 
+/// Several paths are several answers, in order, under the worst of their rulings.
+#[test]
+fn root_proves_several_paths_at_once() {
+    let Some(place) = Place::new("root_proves_several_paths_at_once", Need::Root) else { return };
+    for folder in ["one", "other"] {
+        fs::create_dir(place.path(folder)).unwrap();
+    }
+    let told = said(&mut place.shelflife(["prove", "--json", "one", "other"]));
+    if told.code == Some(3) && told.out.is_empty() {
+        eprintln!("skipped: root_proves_several_paths_at_once: {}", told.err.trim());
+        return;
+    }
+    let proof = told.json();
+    let answers = proof["answers"].as_array().unwrap();
+    let paths: Vec<&str> = answers.iter().map(|one| one["path"].as_str().unwrap()).collect();
+    assert_eq!(paths, [place.path("one").to_str().unwrap(), place.path("other").to_str().unwrap()]);
+    // both lie on one file system
+    assert!(answers.iter().all(|one| one["ruling"] == proof["ruling"]), "{proof:#}");
+    for one in answers {
+        let written = one["lifetimes"].as_array().unwrap();
+        let bytes = |mode: &str| written.iter().map(|l| l[mode]["bytes"].as_u64().unwrap()).sum();
+        let (buffered, direct): (u64, u64) = (bytes("buffered"), bytes("direct"));
+        assert!(buffered == 6 * (256 << 10) && direct <= buffered, "{one:#}");
+    }
+    let told = said(&mut place.shelflife(["prove", "one", "other"]));
+    assert!(told.out.starts_with("Proven for "), "{told:#?}");
+    for folder in ["one", "other"] {
+        assert_eq!(fs::read_dir(place.path(folder)).unwrap().count(), 0, "something is left");
+    }
+}
+
+/// One path that is refused keeps all from being written to.
+#[test]
+fn one_wrong_path_of_several_is_wrong_use() {
+    let place = Place::new("one_wrong_path_of_several_is_wrong_use", Need::Nothing).unwrap();
+    let told = said(&mut place.shelflife(["prove", ".", "/nowhere"]));
+    told.fails(2, &["/nowhere"]);
+    assert!(told.out.is_empty(), "{told:#?}");
+    assert_eq!(said(&mut place.shelflife(["prove"])).code, Some(2));
+}
+
 #[test]
 fn a_path_that_is_not_there_is_wrong_use() {
     let place = Place::new("a_path_that_is_not_there_is_wrong_use", Need::Nothing).unwrap();

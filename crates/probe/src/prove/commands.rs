@@ -14,7 +14,6 @@ use crate::leaf::Leaf;
 #[derive(Debug)]
 pub(super) struct Tracer {
     folder: PathBuf,
-    devices: Vec<Device>,
 }
 
 /// A drive as the tracepoints name it.
@@ -37,19 +36,23 @@ const EVENTS: [(&str, &str); 3] = [
     ("events/block/block_rq_issue", "bytes > 0"),
 ];
 
+/// What is said of drives whose drivers show no commands.
+pub(super) const NONE: &str = "commands: the drive's driver has no tracepoint for them";
+
+/// The drives as the tracepoints name them, but for those that have none.
+pub(super) fn devices(host: &Host, drives: &[Leaf]) -> Vec<Device> {
+    drives.iter().filter_map(|leaf| device(host, leaf)).collect()
+}
+
 impl Tracer {
-    pub(super) fn start(host: &Host, drives: &[Leaf]) -> Result<Tracer, String> {
-        let devices: Vec<Device> = drives.iter().filter_map(|leaf| device(host, leaf)).collect();
-        if devices.is_empty() {
-            return Err("commands: the drive's driver has no tracepoint for them".to_owned());
-        }
+    pub(super) fn start() -> Result<Tracer, String> {
         let roots = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
         let root = roots.iter().map(Path::new).find(|root| root.join("instances").is_dir());
         let root = root.ok_or("commands: tracefs is not mounted, or not shown without root")?;
         let folder = root.join(format!("instances/shelflife-{}", std::process::id()));
         fs::create_dir(&folder)
             .map_err(|error| format!("commands: {}: {error}", folder.display()))?;
-        let tracer = Tracer { folder, devices };
+        let tracer = Tracer { folder };
         let mut any = false;
         for (event, filter) in EVENTS {
             // An older tracepoint without the field shows more than is needed, which is no harm.
@@ -63,16 +66,22 @@ impl Tracer {
         fs::write(tracer.folder.join("trace_clock"), "mono")
             .map_err(|error| format!("commands: trace_clock: {error}"))?;
         let _ = fs::write(tracer.folder.join("buffer_size_kb"), "4096");
-        let _ = fs::write(tracer.folder.join("trace"), "");
-        let _ = fs::write(tracer.folder.join("tracing_on"), "1");
+        tracer.go_on();
         Ok(tracer)
     }
 
-    /// The write commands up to now, each with its time in nanoseconds of CLOCK_MONOTONIC.
-    pub(super) fn read(&self) -> Vec<(u64, Tagged)> {
+    /// The write commands to these devices since the last call, each with its time in nanoseconds of
+    /// CLOCK_MONOTONIC.
+    pub(super) fn take(&self, devices: &[Device]) -> Vec<(u64, Tagged)> {
         let _ = fs::write(self.folder.join("tracing_on"), "0");
         let text = fs::read(self.folder.join("trace")).unwrap_or_default();
-        parse(&String::from_utf8_lossy(&text), &self.devices)
+        self.go_on();
+        parse(&String::from_utf8_lossy(&text), devices)
+    }
+
+    fn go_on(&self) {
+        let _ = fs::write(self.folder.join("trace"), "");
+        let _ = fs::write(self.folder.join("tracing_on"), "1");
     }
 }
 

@@ -2,8 +2,8 @@
 //! looked at.
 //!
 //! Invariants: the probe files have no name, so that nothing is left even if the process is killed;
-//! at most `MOST_BYTES` are written; *proven* and *disproven* are said of what was seen only, never
-//! of what was predicted.
+//! at most `MOST_BYTES` are written beside a path; *proven* and *disproven* are said of what was
+//! seen only, never of what was predicted.
 
 mod block;
 mod commands;
@@ -22,11 +22,13 @@ use crate::answer::Answer;
 use crate::doctor::Doctor;
 use crate::error::Error;
 use crate::host::Host;
+use crate::kernel::Kernel;
 use crate::leaf::Leaf;
+use crate::nvme::Statistics;
 use crate::signal::Mode;
 
 use block::Blocks;
-use commands::Tracer;
+use commands::{Device, Tracer};
 use counters::Counters;
 use files::Files;
 
@@ -38,16 +40,16 @@ const PIECE: usize = 128 << 10;
 /// Pieces of each file, written in turns with those of the others, so that files of one log come to
 /// lie between each other.
 const PIECES: usize = 2;
-/// What is written at most: six lifetimes, two ways.
+/// What is written at most beside a path: six lifetimes, two ways.
 pub const MOST_BYTES: u64 = (PIECE * PIECES * 6 * 2) as u64;
-/// No new piece is begun after this.
+/// No new piece is begun beside a path after this.
 const LONGEST: Duration = Duration::from_secs(9);
 
 /// What was seen of one lifetime in one way of writing; the sum of its pieces.
 #[derive(Clone, Debug, Default)]
 struct Sight {
-    /// What drivers sent, by tag.
-    commands: Vec<Tagged>,
+    /// What drivers sent, by tag, while each of its pieces was written.
+    commands: Vec<Vec<Tagged>>,
     /// What counters moved.
     moved: Vec<Moved>,
     /// When its pieces were written, by CLOCK_MONOTONIC in nanoseconds.
@@ -62,103 +64,180 @@ struct Sight {
     failed: Option<String>,
 }
 
-/// Writes probe files beside `path` and looks at what becomes of them. Ends early, with nothing left, once
-/// `stop` is true.
+/// A path, and what is known before anything is written.
+struct Place {
+    folder: PathBuf,
+    predicted: Answer,
+    /// Its drives as the tracepoints name them.
+    devices: Vec<Device>,
+    notes: Vec<String>,
+}
+
+/// What was seen while the probe files of one place were written.
+struct Written {
+    sights: Vec<(Mode, [Sight; 6])>,
+    totals: Option<(Statistics, Statistics)>,
+    zones: Vec<String>,
+}
+
+/// Writes probe files beside each of `paths`, one after the other, and looks at what becomes of them. The
+/// watch over the block layer is begun once for all. Ends early, with nothing left, once `stop` is true.
 ///
 /// # Errors
 ///
 /// Those of [`Doctor::path`]; [`Error::RawDevice`], [`Error::Full`];
-/// [`Error::NothingToSee`] without any right to look; [`Error::Interrupted`].
-pub fn prove(path: &Path, stop: &AtomicBool) -> Result<Proof, Error> {
+/// [`Error::NothingToSee`] without any right to look, or without a path. With any of these nothing was
+/// written to any of `paths`. [`Error::Interrupted`].
+pub fn prove(paths: &[PathBuf], stop: &AtomicBool) -> Result<Proof, Error> {
     let host = Host::live();
-    let place = host.calls().locate(path).map_err(Error::path(path))?;
-    if place.block.is_some() {
-        return Err(Error::RawDevice { path: path.to_owned() });
+    let doctor = Doctor::new(Host::live());
+    let mut kernel = None;
+    let mut places = Vec::new();
+    for path in paths {
+        let (of, place) = Place::find(&host, &doctor, path)?;
+        kernel = Some(of);
+        places.push(place);
     }
-    let folder = folder_beside(&place.path, place.folder);
-    let report = Doctor::new(host).path(&folder)?;
-    let Some(predicted) = report.answers.into_iter().next() else {
-        return Err(Error::NothingToSee { why: "doctor has no answer".to_owned() });
+    let Some(kernel) = kernel else {
+        return Err(Error::NothingToSee { path: PathBuf::new(), why: "no path".to_owned() });
     };
-    let host = Host::live();
-    let mut notes = Vec::new();
-    let blocks = Blocks::start(&predicted.drives).map_err(|why| notes.push(why)).ok();
-    let tracer = Tracer::start(&host, &predicted.drives).map_err(|why| notes.push(why)).ok();
-    let mut counters = Counters::new(&host, &predicted, &folder);
-    if blocks.is_none() && tracer.is_none() && !counters.any() {
-        if !rustix::process::geteuid().is_root() {
-            notes.push("root sees all of it".to_owned());
-        }
-        return Err(Error::NothingToSee { why: notes.join("; ") });
+    let drives = places.iter().flat_map(|place| &place.predicted.drives);
+    let blocks = Blocks::start(drives);
+    let traceable = places.iter().any(|place| !place.devices.is_empty());
+    let tracer = if traceable { Tracer::start() } else { Err(commands::NONE.to_owned()) };
+    let mut counters = Vec::new();
+    let mut files = Vec::new();
+    for place in &mut places {
+        let counting = Counters::new(&host, &place.predicted, &place.folder);
+        place.check(&blocks, &tracer, &counting)?;
+        counters.push(counting);
+        files.push(Files::make(&place.folder, place.predicted.is_journalled())?);
     }
-    let files = Files::make(&folder, predicted.is_journalled())?;
-    let before = counters.totals();
-    let mut sights: Vec<(Mode, [Sight; 6])> = Vec::new();
-    let begun = Instant::now();
-    for mode in [Mode::Buffered, Mode::Direct] {
-        let mut all: [Sight; 6] = std::array::from_fn(|_| Sight::default());
-        let opened = files.open(mode);
-        for piece in 0..PIECES {
-            for (lifetime, sight) in Lifetime::ALL.into_iter().zip(&mut all) {
-                if stop.load(Ordering::Relaxed) {
-                    return Err(Error::Interrupted);
-                }
-                let file = match &opened {
-                    Ok(opened) => &opened[lifetime as usize],
-                    Err(why) => {
-                        sight.failed = Some(why.clone());
+    let tracer = tracer.ok();
+    let mut written = Vec::new();
+    for ((place, counters), files) in places.iter().zip(&mut counters).zip(&files) {
+        let tracer = tracer.as_ref().filter(|_| !place.devices.is_empty());
+        written.push(place.write(files, counters, tracer, stop)?);
+    }
+    let seen = blocks.ok().map(Blocks::stop);
+    let answers = places.into_iter().zip(written).map(|(mut place, written)| {
+        let seen = match &seen {
+            Some(Ok(seen)) => seen.of(&place.predicted.drives),
+            Some(Err(why)) => {
+                place.notes.push(why.clone());
+                None
+            }
+            None => None,
+        };
+        let traced = tracer.is_some() && !place.devices.is_empty();
+        proof::conclude(place, written, seen, traced)
+    });
+    Ok(Proof::of(kernel, answers.collect()))
+}
+
+impl Place {
+    /// The place beside `path`, and the kernel that doctor found.
+    fn find(host: &Host, doctor: &Doctor, path: &Path) -> Result<(Kernel, Place), Error> {
+        let found = host.calls().locate(path).map_err(Error::path(path))?;
+        if found.block.is_some() {
+            return Err(Error::RawDevice { path: path.to_owned() });
+        }
+        let folder = folder_beside(&found.path, found.folder);
+        let report = doctor.path(&folder)?;
+        let Some(predicted) = report.answers.into_iter().next() else {
+            return Err(Error::NothingToSee {
+                path: folder,
+                why: "doctor has no answer".to_owned(),
+            });
+        };
+        let devices = commands::devices(host, &predicted.drives);
+        Ok((report.kernel, Place { folder, predicted, devices, notes: Vec::new() }))
+    }
+
+    /// Notes what cannot be looked at; refuses if that is everything.
+    fn check(
+        &mut self,
+        blocks: &Result<Blocks, String>,
+        tracer: &Result<Tracer, String>,
+        counters: &Counters<'_>,
+    ) -> Result<(), Error> {
+        let drives = &self.predicted.drives;
+        let watched = blocks.as_ref().map_err(String::clone).and_then(|b| b.watches(drives));
+        let traced = match tracer {
+            Err(why) => Err(why.clone()),
+            Ok(_) if self.devices.is_empty() => Err(commands::NONE.to_owned()),
+            Ok(_) => Ok(()),
+        };
+        let blind = watched.is_err() && traced.is_err() && !counters.any();
+        self.notes.extend([watched.err(), traced.err()].into_iter().flatten());
+        if !blind {
+            return Ok(());
+        }
+        if !rustix::process::geteuid().is_root() {
+            self.notes.push("root sees all of it".to_owned());
+        }
+        Err(Error::NothingToSee { path: self.folder.clone(), why: self.notes.join("; ") })
+    }
+
+    /// Writes the probe files; none is left when this returns.
+    fn write(
+        &self,
+        files: &Files,
+        counters: &mut Counters<'_>,
+        tracer: Option<&Tracer>,
+        stop: &AtomicBool,
+    ) -> Result<Written, Error> {
+        let before = counters.totals();
+        let mut sights: Vec<(Mode, [Sight; 6])> = Vec::new();
+        let begun = Instant::now();
+        for mode in [Mode::Buffered, Mode::Direct] {
+            let mut all: [Sight; 6] = std::array::from_fn(|_| Sight::default());
+            let opened = files.open(mode);
+            for piece in 0..PIECES {
+                for (lifetime, sight) in Lifetime::ALL.into_iter().zip(&mut all) {
+                    if stop.load(Ordering::Relaxed) {
+                        return Err(Error::Interrupted);
+                    }
+                    let file = match &opened {
+                        Ok(opened) => &opened[lifetime as usize],
+                        Err(why) => {
+                            sight.failed = Some(why.clone());
+                            continue;
+                        }
+                    };
+                    if begun.elapsed() > LONGEST {
+                        sight.failed = Some("there was no time left".to_owned());
                         continue;
                     }
-                };
-                if begun.elapsed() > LONGEST {
-                    sight.failed = Some("there was no time left".to_owned());
-                    continue;
+                    counters.begin();
+                    let from = files::now();
+                    let written = file.put(piece, lifetime);
+                    // What is still on its way down a stack is written by then.
+                    sight.windows.push((from, files::now()));
+                    match written {
+                        Ok(bytes) => sight.bytes += bytes,
+                        Err(why) => sight.failed = Some(why),
+                    }
+                    counters::add(&mut sight.moved, counters.end());
+                    sight.file = file.key;
+                    sight.place = file.place();
                 }
-                counters.begin();
-                let from = files::now();
-                let written = file.put(piece, lifetime);
-                // What is still on its way down a stack is written by then.
-                sight.windows.push((from, files::now()));
-                match written {
-                    Ok(bytes) => sight.bytes += bytes,
-                    Err(why) => sight.failed = Some(why),
-                }
-                counters::add(&mut sight.moved, counters.end());
-                sight.file = file.key;
-                sight.place = file.place();
             }
+            sights.push((mode, all));
         }
-        sights.push((mode, all));
-    }
-    let after = counters.totals();
-    let commands = tracer.as_ref().map(Tracer::read).unwrap_or_default();
-    for sight in sights.iter_mut().flat_map(|(_, all)| all) {
-        // Times in the trace are cut to microseconds.
-        let within =
-            |time: u64| sight.windows.iter().any(|(from, to)| time + 1000 > *from && time <= *to);
-        let own = commands.iter().filter(|(time, _)| within(*time)).map(|(_, one)| *one);
-        proof::add(&mut sight.commands, own);
-    }
-    drop(files);
-    let zones = counters.zones();
-    let seen = blocks.and_then(|blocks| match blocks.stop() {
-        Ok(seen) => Some(seen),
-        Err(why) => {
-            notes.push(why);
-            None
+        let after = counters.totals();
+        let commands = tracer.map(|tracer| tracer.take(&self.devices)).unwrap_or_default();
+        for sight in sights.iter_mut().flat_map(|(_, all)| all) {
+            let of_piece = |(from, to): &(u64, u64)| {
+                // Times in the trace are cut to microseconds.
+                let within = |time: u64| time + 1000 > *from && time <= *to;
+                let own = commands.iter().filter(|(time, _)| within(*time));
+                proof::sum(own.map(|(_, one)| *one))
+            };
+            sight.commands = sight.windows.iter().map(of_piece).collect();
         }
-    });
-    Ok(proof::conclude(proof::Evidence {
-        kernel: report.kernel,
-        folder,
-        predicted,
-        sights,
-        seen,
-        traced: tracer.is_some(),
-        totals: before.zip(after),
-        zones,
-        notes,
-    }))
+        Ok(Written { sights, totals: before.zip(after), zones: counters.zones() })
+    }
 }
 
 /// The folder itself, or the one that the file lies in; of a server's data folder the one above, if that is

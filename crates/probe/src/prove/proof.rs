@@ -7,17 +7,17 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 use shelflife_lifetime::Lifetime;
-use shelflife_record::Seen;
 
-use super::{PIECE, PIECES, Sight, block};
+use super::block::Issues;
+use super::{PIECE, PIECES, Place, Sight, Written, block};
 use crate::answer::{Answer, Verdict};
 use crate::kernel::Kernel;
 use crate::leaf::{Arrival, Leaf};
 use crate::nvme::Statistics;
 use crate::signal::Mode;
 
-/// The outcome.
-#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
+/// The outcome, the best first.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Ruling {
     /// Hints reach the drive: seen.
@@ -26,6 +26,17 @@ pub enum Ruling {
     Disproven,
     /// It could not be seen.
     Unknown,
+}
+
+impl Ruling {
+    /// As in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Ruling::Proven => "proven",
+            Ruling::Disproven => "disproven",
+            Ruling::Unknown => "unknown",
+        }
+    }
 }
 
 /// Write commands with the same tag.
@@ -40,6 +51,10 @@ pub struct Tagged {
 }
 
 impl Tagged {
+    fn has_tag_of(&self, other: &Tagged) -> bool {
+        (self.group, self.placement) == (other.group, other.placement)
+    }
+
     fn is_tagged(&self) -> bool {
         self.group.is_some_and(|group| group > 0) || self.placement.is_some()
     }
@@ -116,9 +131,9 @@ pub struct Proof {
     pub format: u32,
     /// The kernel.
     pub kernel: Kernel,
-    /// The outcome, for writes through the page cache.
+    /// The worst outcome of the answers.
     pub ruling: Ruling,
-    /// One, in the form of doctor's.
+    /// One for each path, in the order of the question; in the form of doctor's.
     pub answers: Vec<ProofReport>,
 }
 
@@ -127,6 +142,8 @@ pub struct Proof {
 pub struct ProofReport {
     /// The folder in which the probe files were.
     pub path: PathBuf,
+    /// The outcome, for writes through the page cache.
+    pub ruling: Ruling,
     /// The outcome in a sentence.
     pub sentence: String,
     /// What was seen of writes through the page cache.
@@ -151,35 +168,37 @@ pub struct ProofReport {
     pub notes: Vec<String>,
 }
 
-/// All that was collected.
-pub(super) struct Evidence {
-    pub(super) kernel: Kernel,
-    pub(super) folder: PathBuf,
-    pub(super) predicted: Answer,
-    pub(super) sights: Vec<(Mode, [Sight; 6])>,
-    pub(super) seen: Option<Seen>,
-    pub(super) traced: bool,
-    pub(super) totals: Option<(Statistics, Statistics)>,
-    pub(super) zones: Vec<String>,
-    pub(super) notes: Vec<String>,
-}
-
 /// Sums commands by tag.
-pub(super) fn add(sums: &mut Vec<Tagged>, more: impl IntoIterator<Item = Tagged>) {
-    for one in more {
-        let same = |sum: &&mut Tagged| (sum.group, sum.placement) == (one.group, one.placement);
-        match sums.iter_mut().find(same) {
+pub(super) fn sum(commands: impl Iterator<Item = Tagged>) -> Vec<Tagged> {
+    let mut sums: Vec<Tagged> = Vec::new();
+    for one in commands {
+        match sums.iter_mut().find(|sum| sum.has_tag_of(&one)) {
             Some(sum) => sum.bytes = sum.bytes.saturating_add(one.bytes),
             None => sums.push(one),
         }
     }
+    sums
 }
 
-pub(super) fn conclude(evidence: Evidence) -> Proof {
-    let Evidence { kernel, folder, predicted, sights, seen, traced, totals, zones, mut notes } =
-        evidence;
-    if let Some(seen) = seen.as_ref().filter(|seen| seen.tally.lost > 0) {
-        notes.push(format!("block layer: {} events were lost", seen.tally.lost));
+impl Proof {
+    /// What these answers make together; without any it is unknown.
+    pub fn of(kernel: Kernel, answers: Vec<ProofReport>) -> Proof {
+        let ruling = answers.iter().map(|one| one.ruling).max().unwrap_or(Ruling::Unknown);
+        Proof { format: 1, kernel, ruling, answers }
+    }
+}
+
+/// What was seen of a place comes to; `seen` is nothing if the block layer was not watched.
+pub(super) fn conclude(
+    place: Place,
+    written: Written,
+    seen: Option<Issues<'_>>,
+    traced: bool,
+) -> ProofReport {
+    let Place { folder, predicted, mut notes, .. } = place;
+    let Written { sights, totals, zones } = written;
+    if let Some(lost) = seen.as_ref().map(Issues::lost).filter(|lost| *lost > 0) {
+        notes.push(format!("block layer: {lost} events were lost"));
     }
     let mut observed: [(Observed, Observed); 6] = Default::default();
     let mut verdicts = [Verdict::Unknown; 2];
@@ -217,6 +236,7 @@ pub(super) fn conclude(evidence: Evidence) -> Proof {
     let agrees = agreement(&predicted, &lifetimes, verdicts);
     let mut report = ProofReport {
         path: folder,
+        ruling,
         sentence: String::new(),
         buffered,
         direct,
@@ -229,13 +249,13 @@ pub(super) fn conclude(evidence: Evidence) -> Proof {
         lifetimes,
         notes,
     };
-    report.sentence = report.in_a_sentence(ruling);
-    Proof { format: 1, kernel, ruling, answers: vec![report] }
+    report.sentence = report.in_a_sentence();
+    report
 }
 
 fn observe(
     sight: &Sight,
-    seen: Option<&Seen>,
+    seen: Option<&Issues<'_>>,
     traced: bool,
     drives: &[Leaf],
     notes: &mut Vec<String>,
@@ -251,7 +271,7 @@ fn observe(
     let mut observed = Observed {
         bytes: sight.bytes,
         block: requests,
-        commands: sight.commands.clone(),
+        commands: sum(sight.commands.iter().flatten().copied()),
         counted: sight.moved.clone(),
         failed: sight.failed.clone(),
         ..Observed::default()
@@ -267,7 +287,7 @@ fn observe(
         (observed.hint, observed.stream) = (Some(own.hint), Some(own.stream));
     }
     if traced {
-        sent(&mut observed, notes);
+        sent(&mut observed, &sight.commands, notes);
     } else if has_no_field(drives) || (observed.hint, observed.stream) == (Some(0), Some(0)) {
         // What was not there at the block layer, or has no field in the commands, was not sent.
         observed.known = true;
@@ -277,13 +297,21 @@ fn observe(
     observed
 }
 
-/// How the data was sent, by the commands.
-fn sent(observed: &mut Observed, notes: &mut Vec<String>) {
+/// How the data was sent, by the commands of each piece.
+fn sent(observed: &mut Observed, pieces: &[Vec<Tagged>], notes: &mut Vec<String>) {
     let (tagged, untagged): (Vec<Tagged>, Vec<Tagged>) =
         observed.commands.iter().partition(|one| one.is_tagged());
-    // f2fs marks its own blocks, too, and those of a checkpoint may be half as much as the data.
+    // f2fs marks its own blocks, too, and those of a checkpoint may be half as much as the data; its
+    // cleaner may move megabytes at a time, which seldom comes while both pieces are written.
     let all = observed.bytes / 10 * 9;
-    let own: Vec<&Tagged> = tagged.iter().filter(|one| one.bytes >= all).collect();
+    let own: Vec<&Tagged> = tagged
+        .iter()
+        .filter(|one| {
+            let carries =
+                |sent: &Tagged| sent.has_tag_of(one) && sent.bytes >= PIECE as u64 / 10 * 9;
+            one.bytes >= all && pieces.iter().all(|piece| piece.iter().any(carries))
+        })
+        .collect();
     let plain: u64 = untagged.iter().map(|one| one.bytes).sum();
     let marked: u64 = tagged.iter().map(|one| one.bytes).sum();
     let is_scsi = observed.commands.iter().any(|one| one.group.is_some());
@@ -389,11 +417,11 @@ fn same_tag(said: &Arrival, saw: &Observed) -> bool {
 }
 
 impl ProofReport {
-    fn in_a_sentence(&self, ruling: Ruling) -> String {
+    fn in_a_sentence(&self) -> String {
         let path = self.path.display();
         let drives: Vec<&str> = super::names(&self.predicted.drives);
         let drives = if drives.is_empty() { "a drive".to_owned() } else { drives.join(", ") };
-        match ruling {
+        match self.ruling {
             Ruling::Proven => {
                 let sent: Vec<String> = self
                     .lifetimes

@@ -5,3 +5,4 @@ mod fixtures;
 mod hostile;
 mod machine;
 mod many;
+mod proofs;

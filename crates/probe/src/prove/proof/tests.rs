@@ -32,8 +32,11 @@ fn identifier(placement: Option<u16>, bytes: u64) -> Tagged {
 
 /// What is made of these commands for one lifetime, and the notes.
 fn seen(commands: &[Tagged], moved: &[Moved], drives: &[Leaf]) -> (Observed, Vec<String>) {
+    // each piece alike
+    let half = |one: &Tagged| Tagged { bytes: one.bytes / 2, ..*one };
+    let piece: Vec<Tagged> = commands.iter().map(half).collect();
     let sight = Sight {
-        commands: commands.to_vec(),
+        commands: vec![piece.clone(), piece],
         moved: moved.to_vec(),
         bytes: DATA,
         ..Sight::default()
@@ -64,8 +67,29 @@ fn too_little_and_too_much_are_unknown() {
     assert!(!nothing.known && notes[0].contains("too few"), "{notes:?}");
     let (others, notes) = seen(&[group(2, DATA), group(3, DATA)], &[], &drives);
     assert!(!others.known && notes[0].contains("others wrote"), "{notes:?}");
-    let unwritten = Sight { bytes: DATA - 1, commands: vec![group(2, DATA)], ..Sight::default() };
+    let piece = vec![group(2, DATA / 2)];
+    let commands = vec![piece.clone(), piece];
+    let unwritten = Sight { bytes: DATA - 1, commands, ..Sight::default() };
     assert!(!observe(&unwritten, None, true, &drives, &mut Vec::new()).known);
+}
+
+/// As f2fs's cleaner does on a file system that was idle.
+#[test]
+fn a_burst_of_others_during_one_piece_is_not_the_data() {
+    let drives = [leaf("sda", "scsi", &[])];
+    let look = |pieces: [Vec<Tagged>; 2]| {
+        let sight = Sight { commands: pieces.to_vec(), bytes: DATA, ..Sight::default() };
+        let mut notes = Vec::new();
+        (observe(&sight, None, true, &drives, &mut notes), notes)
+    };
+    let (own, burst) = (group(2, DATA / 2), group(5, 8 * DATA));
+    let (one, notes) = look([vec![own, burst], vec![own]]);
+    assert!(one.known && one.group == Some(2) && notes.is_empty(), "{notes:?}");
+    assert_eq!(one.commands, [group(2, DATA), burst]);
+    // of a burst alone nothing is known
+    assert!(!look([vec![burst], Vec::new()]).0.known);
+    let (both, notes) = look([vec![own, burst], vec![own, burst]]);
+    assert!(!both.known && notes[0].contains("others wrote"), "{notes:?}");
 }
 
 #[test]
@@ -107,7 +131,6 @@ fn a_handle_that_did_not_move_contradicts() {
 
 #[test]
 fn sums_are_by_tag() {
-    let mut sums = vec![group(2, 10)];
-    add(&mut sums, [group(2, 5), group(3, 1), group(2, u64::MAX)]);
+    let sums = sum([group(2, 10), group(3, 1), group(2, u64::MAX)].into_iter());
     assert_eq!(sums, [group(2, u64::MAX), group(3, 1)]);
 }
