@@ -119,6 +119,12 @@ pub(crate) fn rounds_of(results: &Results) -> Kept<'_> {
 }
 
 impl Results {
+    /// The rounds that count, in the order of the plan. Those of a block that was broken off and begun
+    /// again are not among them.
+    pub fn counted(&self) -> Vec<&Round> {
+        rounds_of(self).kept.into_values().collect()
+    }
+
     /// The answer of these results, whole or not.
     ///
     /// # Errors

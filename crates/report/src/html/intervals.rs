@@ -79,7 +79,7 @@ impl Picture for Intervals {
                         text.axis x=(px(zero + 8.0)) y="12" { (above) }
                     }
                 }
-                @for (value, text) in x.ticks(&self.x.unit, (wide / 90.0) as usize) {
+                @for (value, text) in x.ticks(&self.x.unit, (wide / 62.0) as usize) {
                     @let at = x.at(value);
                     line.grid x1=(px(at)) x2=(px(at)) y1=(px(top)) y2=(px(bottom)) {}
                     @let half = width(&text) / 2.0;

@@ -1,0 +1,54 @@
+//! What a drive would make of the recorded rounds.
+
+use shelflife_report::figure;
+use shelflife_report::html::{Axis, Bar, BarGroup, Bars, Figure, Section, Series, Source, Unit};
+use shelflife_trial::{Bounds, Simulated, SimulatedArm};
+
+/// Write amplification by arm, for each share of live data.
+pub(super) fn section(simulated: &Simulated, arms: &[Series]) -> Section {
+    let group =
+        |(at, percent): (usize, &f64), of: fn(&SimulatedArm) -> &Vec<Bounds>, what: &str| {
+            let bar = |(arm, series): (&SimulatedArm, &Series)| {
+                let bounds = of(arm).get(at);
+                Bar {
+                    series: series.clone(),
+                    value: bounds.map_or(f64::NAN, |bounds| bounds.mean),
+                    bounds: bounds.map(|bounds| (bounds.least, bounds.most)),
+                    remark: String::new(),
+                }
+            };
+            BarGroup {
+                label: format!("{} % full, {what}", figure(*percent)),
+                bars: simulated.arms.iter().zip(arms).map(bar).collect(),
+            }
+        };
+    let groups = simulated.full_percent.iter().enumerate().flat_map(|size| {
+        [
+            group(size, |arm| &arm.predicted, "writes recorded without hints, under each policy"),
+            group(size, |arm| &arm.recorded, "each policy's own rounds, with their hints"),
+        ]
+    });
+    let bars = Bars {
+        x: Axis::new("write amplification", Unit::Plain),
+        reference: Some((1.0, "no copies".to_owned())),
+        groups: groups.collect(),
+    };
+    let reading = format!(
+        "Flash pages written per page that the host writes. Mean of {}, with the least and the most \
+         of any.",
+        if simulated.blocks == 1 {
+            "one block".into()
+        } else {
+            format!("{} blocks", simulated.blocks)
+        }
+    );
+    Section::new("What a drive that hears hints would make of it")
+        .source(Source::Simulated)
+        .text(format!(
+            "A model of a drive ({}), scaled to the trial; no drive was measured. If the two groups of a \
+             size differ by much, a policy changes more than hints, or the rounds are too short.",
+            simulated.drive
+        ))
+        .figure(Figure::new("Write amplification", bars).reading(reading))
+        .list(simulated.notes.clone())
+}
