@@ -11,7 +11,7 @@ use shelflife_report::html::{
 };
 use shelflife_report::{bytes, figure};
 use shelflife_trial::record::Header;
-use shelflife_trial::stats::{Analysis, Metric};
+use shelflife_trial::stats::Metric;
 use shelflife_trial::{Outcome, Primary, Results, Simulated};
 
 /// What a trial's page is made of.
@@ -96,7 +96,6 @@ fn compared(outcome: &Outcome, arms: &[Series]) -> Section {
     section
         .figure(Figure::new(format!("Against {base}"), intervals).reading(reading))
         .table("Medians over the rounds", medians(outcome))
-        .list(sentences(analysis))
 }
 
 fn sides(metric: Metric) -> Option<(String, String)> {
@@ -106,14 +105,6 @@ fn sides(metric: Metric) -> Option<(String, String)> {
         Metric::Amount => ("less", "more"),
     };
     Some((below.to_owned(), above.to_owned()))
-}
-
-/// What the statistics say of each comparison, if the answer is not just that.
-fn sentences(analysis: &Analysis) -> Vec<String> {
-    match &analysis.comparisons[..] {
-        [_] if !analysis.quick => Vec::new(),
-        comparisons => comparisons.iter().map(|c| c.sentence.clone()).collect(),
-    }
 }
 
 fn medians(outcome: &Outcome) -> Table {

@@ -7,7 +7,7 @@ use shelflife_trial::{ArmFigures, Outcome, Results};
 use crate::{lives, places};
 
 /// A class with a smaller share of the bytes has no bars of its own.
-const SMALL: f64 = 0.001;
+const SMALL: f64 = 0.005;
 
 /// Bytes of each class for a transaction, by arm; `None` if nothing was recorded.
 pub(super) fn written(outcome: &Outcome, arms: &[Series]) -> Option<Section> {

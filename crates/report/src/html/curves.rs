@@ -32,7 +32,7 @@ pub struct Curve {
     pub series: Series,
     /// Points from left to right: of a step curve where it comes to which height.
     pub points: Vec<(f64, f64)>,
-    /// How far a step curve was observed beyond its last point.
+    /// How far a step curve was observed: beyond its last point, or without any.
     pub until: Option<f64>,
 }
 
@@ -74,7 +74,8 @@ impl Curves {
         if let (Some(_), Some(until)) = (self.steps_from, curve.until.filter(|u| u.is_finite())) {
             go('H', px(x.at(until)));
         }
-        Some((path, last.filter(|_| !curve.points.is_empty())?))
+        // without a step a step curve is a level line, as far as it was observed
+        Some((path, last.filter(|_| !curve.points.is_empty() || curve.until.is_some())?))
     }
 }
 
@@ -143,6 +144,10 @@ impl Picture for Curves {
             for (x, y) in &curve.points {
                 table.row([Cell::from(curve.series.name.as_str()), (*x).into(), (*y).into()]);
             }
+            if let (Some(from), Some(until)) = (self.steps_from, curve.until) {
+                let end = curve.points.last().map_or(from, |(_, y)| *y);
+                table.row([Cell::from(curve.series.name.as_str()), until.into(), end.into()]);
+            }
         }
         table
     }
@@ -176,6 +181,13 @@ mod tests {
         let path = drawn.split_once("class=\"line c1\" d=\"").unwrap().1.split('"').next().unwrap();
         assert_eq!(path.matches(['M', 'L', 'H']).collect::<String>(), "ML");
         assert!(!drawn.contains("class=\"end"), "no room for names: {drawn}");
+        let level = curves(Vec::new(), Some(1.0));
+        let drawn = level.draw(820.0, "s").into_string();
+        assert!(
+            drawn.contains("class=\"line c1\"") && !drawn.contains("class=\"line c0\""),
+            "{drawn}"
+        );
+        assert_eq!(level.table().csv().lines().nth(1), Some("<script>,1000000,1"));
     }
 
     #[test]
