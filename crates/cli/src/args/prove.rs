@@ -12,8 +12,8 @@ Examples:
 
 Writes at most 3.2 MB of files without a name beside each path, with every hint, through the page cache
 and with O_DIRECT, syncs them, and shows what the block layer issued, what the driver sent and what
-the drive counted. Nothing is left. Takes less than ten seconds a path, and wants root. If one of
-several paths is refused, nothing is written to any.
+the drive counted. Nothing is left. Takes a few seconds, on a slow drive up to half a minute a path, and
+wants root. If one of several paths is refused, nothing is written to any.
 
 Exit codes: 0 proven, 1 disproven, 2 wrong use, or no room, 3 not permitted, or it could not be seen; of
 several paths the highest.";

@@ -42,8 +42,8 @@ const PIECE: usize = 128 << 10;
 const PIECES: usize = 2;
 /// What is written at most beside a path: six lifetimes, two ways.
 pub const MOST_BYTES: u64 = (PIECE * PIECES * 6 * 2) as u64;
-/// No new piece is begun beside a path after this.
-const LONGEST: Duration = Duration::from_secs(9);
+/// No new piece is begun beside a path after this: an answer is worth that wait on a slow drive.
+const LONGEST: Duration = Duration::from_secs(30);
 
 /// What was seen of one lifetime in one way of writing; the sum of its pieces.
 #[derive(Clone, Debug, Default)]
