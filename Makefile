@@ -6,7 +6,7 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 DEMO_PACKAGES := gcc g++ libc6-dev make pkg-config libelf-dev zlib1g-dev postgresql postgresql-contrib
 PACKAGES := $(DEMO_PACKAGES) binutils xz-utils shellcheck clang llvm e2fsprogs xfsprogs btrfs-progs f2fs-tools
 
-.PHONY: browser atlas generate deb deb-test kills regress-watch bench-watch bench-record-pgbench bench-record help packages demo-packages hook build demo test check bench bench-hook bench-switch bench-simulator bench-doctor bench-trace bench-lifetimes python regress regress-all bench-pgbench lab lab-record lab-postgres lab-power lab-quick fuzz-smoke nightly clean
+.PHONY: atlas browser atlas generate deb deb-test kills regress-watch bench-watch bench-record-pgbench bench-record help packages demo-packages hook build demo test check bench bench-hook bench-switch bench-simulator bench-doctor bench-trace bench-lifetimes python regress regress-all bench-pgbench lab lab-record lab-postgres lab-power lab-quick fuzz-smoke nightly clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -122,6 +122,9 @@ bench-pgbench: packages build ## pgbench simple-update with hints and without, o
 	$(TARGET)/release/shelflife trial --dir /dev/shm/shelflife-bench --policies off,temp-vs-rest \
 		--script simple-update --scale 20 --clients 2 --jobs 2 --rounds 30 --seconds 8 --yes
 	rm -rf /dev/shm/shelflife-bench
+
+atlas: packages build ## best and worst cases: all scenarios on three drives, into target/atlas (about 90 min, resumable; root)
+	$(TARGET)/release/shelflife atlas $(TARGET)/atlas --html $(TARGET)/atlas.html
 
 lab: packages build ## every stack on four stock kernels in QEMU; writes docs/support-matrix.md (about 40 min, resumable)
 	$(CARGO) run --locked -q -p shelflife-lab -- stacks

@@ -1,5 +1,6 @@
 //! The command line.
 
+mod atlas;
 mod doctor;
 mod generate;
 mod learn;
@@ -10,6 +11,7 @@ mod simulate;
 mod trace;
 mod watch;
 
+pub use atlas::AtlasArgs;
 pub use doctor::DoctorArgs;
 pub use generate::GenerateArgs;
 pub use learn::LearnArgs;
@@ -66,6 +68,8 @@ pub enum Verb {
     Prove(ProveArgs),
     /// Compare policies on a real server, in paired rounds
     Trial(Box<TrialArgs>),
+    /// Scenarios, policies and drives in one table: best and worst cases
+    Atlas(Box<AtlasArgs>),
     /// Record what is written to a drive, with hint and file
     Record(RecordArgs),
     /// Make a trace of a recording in another format
@@ -328,6 +332,16 @@ pub enum FsArg {
     Xfs,
     /// btrfs
     Btrfs,
+}
+
+impl From<FsArg> for shelflife_trial::filesystem::Kind {
+    fn from(fs: FsArg) -> Self {
+        match fs {
+            FsArg::Ext4 => Self::Ext4,
+            FsArg::Xfs => Self::Xfs,
+            FsArg::Btrfs => Self::Btrfs,
+        }
+    }
 }
 
 /// `shelflife trial`

@@ -33,6 +33,7 @@ fn main() -> ExitCode {
         Verb::Doctor(args) => verbs::doctor::run(&args),
         Verb::Prove(args) => verbs::prove::run(&args),
         Verb::Trial(args) => verbs::trial::run(&args),
+        Verb::Atlas(args) => verbs::atlas::run(&args),
         Verb::Record(args) => verbs::record::run(&args),
         Verb::Import(args) => verbs::import::run(&args),
         Verb::Export(args) => verbs::export::run(&args),

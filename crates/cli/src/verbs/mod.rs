@@ -1,6 +1,7 @@
 //! One module a verb.
 
 pub mod apply;
+pub mod atlas;
 pub mod doctor;
 pub mod export;
 pub mod generate;

@@ -25,11 +25,11 @@ use shelflife_trial::{
 };
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
-use crate::args::{FsArg, PresetArg, TrialArgs};
+use crate::args::{PresetArg, TrialArgs};
 use crate::done::{Done, Failure, NO, NOT_HERE};
 
 /// As a shell has it for a program that SIGINT ended.
-const INTERRUPTED: u8 = 130;
+pub const INTERRUPTED: u8 = 130;
 
 pub fn run(args: &TrialArgs) -> Result<Done, Failure> {
     if let Some(path) = &args.read {
@@ -89,7 +89,7 @@ fn after(options: &Options, failure: Failure) -> Failure {
     Failure { code, error }
 }
 
-fn failure(error: Error) -> Failure {
+pub fn failure(error: Error) -> Failure {
     use shelflife_postgres::Error as Server;
     let code = match &error {
         error if error.is_interrupted() => INTERRUPTED,
@@ -138,11 +138,7 @@ fn wishes(args: &TrialArgs) -> Wishes {
 }
 
 fn kind(args: &TrialArgs) -> Option<Kind> {
-    args.fs.map(|fs| match fs {
-        FsArg::Ext4 => Kind::Ext4,
-        FsArg::Xfs => Kind::Xfs,
-        FsArg::Btrfs => Kind::Btrfs,
-    })
+    args.fs.map(Kind::from)
 }
 
 fn place(args: &TrialArgs) -> Result<Place, Failure> {

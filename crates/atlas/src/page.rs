@@ -1,0 +1,239 @@
+//! An atlas as a page: the grid of savings, bars with bounds, and how long data live.
+//!
+//! Invariant: pure; what it shows are the figures of the [`Atlas`], no others.
+
+use shelflife_report::html::{
+    Axis, Bar, BarGroup, Bars, Cell as Entry, Curve, Curves, Figure, Heat, HeatCell, HeatRow, Page,
+    Section, Series, Source, Table, Unit,
+};
+
+use crate::recorded::ClassLife;
+use crate::run::Atlas;
+use crate::table::{Kind, Row};
+
+/// Classes with a smaller share of the bytes have no curve.
+const SMALL: f64 = 0.01;
+/// The least saving that has the full shade.
+const FULL: f64 = 0.1;
+/// The same class has the same colour in every picture.
+const CLASSES: [&str; 8] =
+    ["fs-journal", "wal", "relation", "index", "temp", "unlogged", "fs-metadata", "outside"];
+
+/// The page of an atlas.
+pub fn page(atlas: &Atlas) -> Page {
+    let mut page =
+        Page::new("Where lifetime hints help, and where not", &atlas.answer, Source::Simulated)
+            .section(savings(atlas))
+            .section(amplification(atlas))
+            .section(lifetimes(atlas))
+            .section(recordings(atlas));
+    let failed = atlas.failed.iter().map(|failed| {
+        let on = failed.drive.as_ref().map_or(String::new(), |drive| format!(" on {drive}"));
+        format!("{}{on}: {}", failed.scenario, failed.why)
+    });
+    let failed = Section::new("What failed").list(failed);
+    if !failed.is_empty() {
+        page = page.section(failed);
+    }
+    if let Some(entry) = atlas.entries.first() {
+        let (captured, wanted) = (&entry.recorded.captured, &entry.recorded.wanted);
+        let machine = &captured.machine;
+        page = page
+            .fact("recorded on", format!("kernel {}, {} processors", machine.kernel, machine.cores))
+            .fact("server", format!("PostgreSQL {}, {} clients", captured.server, captured.clients))
+            .fact("file system", wanted.to_string())
+            .fact("bounds", "the least and the most over all victim rules and isolations");
+    }
+    page.made_by(concat!("shelflife ", env!("CARGO_PKG_VERSION"), " atlas"))
+}
+
+fn drives(atlas: &Atlas) -> Vec<&str> {
+    distinct(atlas.rows.iter().map(|row| row.drive.as_str()))
+}
+
+fn distinct<'a>(all: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+    let mut names = Vec::new();
+    for name in all {
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    names
+}
+
+fn savings(atlas: &Atlas) -> Section {
+    let policies = distinct(
+        atlas
+            .rows
+            .iter()
+            .flat_map(|row| &row.cells)
+            .filter(|cell| cell.kind == Kind::Policy)
+            .map(|cell| cell.policy.as_str()),
+    );
+    let drives = drives(atlas);
+    let columns =
+        || policies.iter().flat_map(|policy| drives.iter().map(move |drive| (policy, drive)));
+    let rows = atlas.entries.iter().map(|entry| {
+        let scenario = &entry.recorded.captured.scenario;
+        let cell = |(policy, drive): (&&str, &&str)| {
+            let row =
+                atlas.rows.iter().find(|row| row.scenario == *scenario && row.drive == **drive)?;
+            let cell = row.cell(policy)?;
+            Some(HeatCell {
+                value: cell.saving,
+                bounds: Some((cell.low, cell.high)),
+                reason: cell.reason.clone(),
+            })
+        };
+        HeatRow { name: scenario.clone(), cells: columns().map(cell).collect() }
+    });
+    let largest = atlas.rows.iter().flat_map(|row| &row.cells).map(|cell| cell.saving.abs());
+    let heat = Heat {
+        rows_are: "scenario".to_owned(),
+        columns_are: "policy and drive".to_owned(),
+        value_is: "saving".to_owned(),
+        unit: Unit::Share,
+        full: largest.fold(FULL, f64::max),
+        columns: columns().map(|(policy, drive)| format!("{policy}, {drive}")).collect(),
+        rows: rows.collect(),
+    };
+    Section::new("What hints save").figure(Figure::new("Saving of write amplification", heat).reading(
+        "By each drive's own rules, against no hints; below zero hints cost. A cell is shaded only if no \
+         other victim rule or isolation turns its sign.",
+    ))
+}
+
+fn amplification(atlas: &Atlas) -> Section {
+    let mut section = Section::new("Write amplification");
+    for drive in drives(atlas) {
+        let rows: Vec<&Row> = atlas.rows.iter().filter(|row| row.drive == drive).collect();
+        let names =
+            distinct(rows.iter().flat_map(|row| &row.cells).map(|cell| cell.policy.as_str()));
+        let group = |row: &&Row| {
+            let off = Bar {
+                series: Series::new("no hints", 0),
+                value: row.waf,
+                bounds: Some((row.low, row.high)),
+                ..Bar::default()
+            };
+            let with = names.iter().enumerate().filter_map(|(at, name)| {
+                let cell = row.cell(name)?;
+                // a saving's bounds, on what the own rules have without hints
+                let bounds = (row.waf * (1.0 - cell.high), row.waf * (1.0 - cell.low));
+                Some(Bar {
+                    series: Series::new(*name, at + 1),
+                    value: cell.waf,
+                    bounds: Some(bounds),
+                    ..Bar::default()
+                })
+            });
+            BarGroup {
+                label: row.scenario.clone(),
+                bars: std::iter::once(off).chain(with).collect(),
+            }
+        };
+        let bars = Bars {
+            x: Axis::new("write amplification", Unit::Plain),
+            reference: Some((1.0, "no copies".to_owned())),
+            groups: rows.iter().map(group).collect(),
+        };
+        let figure = Figure::new(format!("On {drive}"), bars).reading(
+            "Bars by the drive's own rules. Of no hints the bounds are write amplification under other \
+             rules; of all else the saving under other rules, taken off the first bar.",
+        );
+        section = section.figure(figure);
+    }
+    section
+}
+
+fn lifetimes(atlas: &Atlas) -> Section {
+    let mut section = Section::new("How long data live").source(Source::Measured);
+    for entry in &atlas.entries {
+        let unit = entry.recorded.drive_bytes() as f64;
+        let large = entry.recorded.classes.iter().filter(|class| class.share >= SMALL);
+        let curve = |class: &ClassLife| Curve {
+            series: Series::new(class.name.as_str(), colour(&class.name)),
+            points: class.curve.iter().map(|(at, alive)| (*at as f64 / unit, *alive)).collect(),
+            until: Some(class.longest as f64 / unit),
+        };
+        let curves = Curves {
+            x: Axis::new("written by the host meanwhile", Unit::named("drive writes")).log(),
+            y: Axis::new("still alive", Unit::Share),
+            y_range: Some((0.0, 1.0)),
+            steps_from: Some(1.0),
+            curves: large.map(curve).collect(),
+        };
+        let shows = &entry.recorded.captured.shows;
+        let title = &entry.recorded.captured.scenario;
+        section = section.figure(Figure::new(title.as_str(), curves).reading(format!(
+            "{shows}. Where curves lie together, nothing is gained by keeping the classes apart, unless \
+             one falls at once."
+        )));
+    }
+    section
+}
+
+fn colour(class: &str) -> usize {
+    CLASSES.iter().position(|name| *name == class).unwrap_or(CLASSES.len() - 1)
+}
+
+fn recordings(atlas: &Atlas) -> Section {
+    let mut table = Table::new()
+        .column("scenario", Unit::Plain)
+        .column("drive", Unit::Bytes)
+        .column("cold data", Unit::Bytes)
+        .column("written", Unit::Bytes)
+        .column("in", Unit::Seconds)
+        .column("of it WAL", Unit::Share)
+        .column("enough", Unit::Plain);
+    let mut notes = Vec::new();
+    for entry in &atlas.entries {
+        let captured = &entry.recorded.captured;
+        let wal =
+            ["wal", "wal-new"].map(|name| entry.recorded.class(name).map_or(0.0, |c| c.share));
+        table.row([
+            Entry::Text(captured.scenario.clone()),
+            Entry::Number(captured.bytes as f64),
+            Entry::Number(captured.cold_bytes as f64),
+            Entry::Number(captured.written_bytes as f64),
+            Entry::Number(captured.seconds),
+            Entry::Number(wal.iter().sum()),
+            Entry::Text(if captured.enough { "yes" } else { "no" }.to_owned()),
+        ]);
+        notes
+            .extend(entry.notes().into_iter().map(|note| format!("{}: {note}", captured.scenario)));
+    }
+    Section::new("What was recorded")
+        .source(Source::Measured)
+        .table("recordings", table)
+        .list(notes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::reason::tests::{judged, recorded};
+    use crate::run::Entry as Made;
+
+    #[test]
+    fn every_figure_is_in_the_page_and_names_are_escaped() {
+        let mut recorded = recorded();
+        recorded.captured.scenario = "<script>".to_owned();
+        let rows = vec![Row::new(&recorded, &judged()).unwrap()];
+        let entries = vec![Made { recorded, judged: vec![judged()] }];
+        let atlas = Atlas {
+            source: "simulated",
+            answer: "best case".to_owned(),
+            rows,
+            entries,
+            failed: Vec::new(),
+        };
+        let html = page(&atlas).to_string();
+        assert!(html.contains("simulated") && html.contains("&lt;script&gt;"));
+        assert!(!html.contains("<script"), "{html}");
+        for text in ["What hints save", "On fdp-8-initial", "temp is 0.01 % of the bytes"] {
+            assert!(html.contains(text), "{text}");
+        }
+        assert!(!html.contains("What failed"));
+    }
+}
