@@ -6,7 +6,7 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 DEMO_PACKAGES := gcc g++ libc6-dev make pkg-config libelf-dev zlib1g-dev postgresql postgresql-contrib
 PACKAGES := $(DEMO_PACKAGES) binutils xz-utils shellcheck clang llvm e2fsprogs xfsprogs btrfs-progs f2fs-tools
 
-.PHONY: atlas browser atlas generate deb deb-test kills regress-watch bench-watch bench-record-pgbench bench-record help packages demo-packages hook build demo test check bench bench-hook bench-switch bench-simulator bench-doctor bench-trace bench-lifetimes python regress regress-all bench-pgbench lab lab-record lab-postgres lab-power lab-quick fuzz-smoke nightly clean
+.PHONY: browser atlas generate deb deb-test kills regress-watch bench-watch bench-record-pgbench bench-record help packages demo-packages hook build demo test check bench bench-hook bench-switch bench-simulator bench-doctor bench-trace bench-lifetimes python regress regress-all bench-pgbench lab lab-record lab-postgres lab-power lab-quick fuzz-smoke nightly clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16

@@ -19,6 +19,9 @@ _shelflife() {
             shelflife,apply)
                 cmd="shelflife__subcmd__apply"
                 ;;
+            shelflife,atlas)
+                cmd="shelflife__subcmd__atlas"
+                ;;
             shelflife,doctor)
                 cmd="shelflife__subcmd__doctor"
                 ;;
@@ -75,6 +78,9 @@ _shelflife() {
                 ;;
             shelflife__subcmd__help,apply)
                 cmd="shelflife__subcmd__help__subcmd__apply"
+                ;;
+            shelflife__subcmd__help,atlas)
+                cmd="shelflife__subcmd__help__subcmd__atlas"
                 ;;
             shelflife__subcmd__help,doctor)
                 cmd="shelflife__subcmd__help__subcmd__doctor"
@@ -272,7 +278,7 @@ _shelflife() {
 
     case "${cmd}" in
         shelflife)
-            opts="-h -V --help --version run watch status switch apply hint policy doctor prove trial record import export trace lifetimes generate simulate learn help"
+            opts="-h -V --help --version run watch status switch apply hint policy doctor prove trial atlas record import export trace lifetimes generate simulate learn help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -293,6 +299,64 @@ _shelflife() {
             fi
             case "${prev}" in
                 --policy)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        shelflife__subcmd__atlas)
+            opts="-h --scenarios --drives --transport --fs --size --fill --writes --seconds --user --pg-bindir --yes --html --json --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --scenarios)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --drives)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --transport)
+                    COMPREPLY=($(compgen -W "unhinted nvme-raw scsi f2fs-fdp f2fs-scsi ideal" -- "${cur}"))
+                    return 0
+                    ;;
+                --fs)
+                    COMPREPLY=($(compgen -W "ext4 xfs btrfs" -- "${cur}"))
+                    return 0
+                    ;;
+                --size)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --fill)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --writes)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --seconds)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --user)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --pg-bindir)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --html)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -362,7 +426,7 @@ _shelflife() {
             return 0
             ;;
         shelflife__subcmd__help)
-            opts="run watch status switch apply hint policy doctor prove trial record import export trace lifetimes generate simulate learn help"
+            opts="run watch status switch apply hint policy doctor prove trial atlas record import export trace lifetimes generate simulate learn help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -376,6 +440,20 @@ _shelflife() {
             return 0
             ;;
         shelflife__subcmd__help__subcmd__apply)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        shelflife__subcmd__help__subcmd__atlas)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
@@ -1312,7 +1390,7 @@ _shelflife() {
             return 0
             ;;
         shelflife__subcmd__simulate)
-            opts="-h --workload --pages --overwrites --seed --hints --policy --drive --op --ru-pages --streams --isolation --victim --frontier --transport --fit --repeat --json --help"
+            opts="-h --workload --pages --overwrites --seed --hints --policy --drive --op --ru-pages --streams --isolation --victim --frontier --transport --fit --live --repeat --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1375,6 +1453,10 @@ _shelflife() {
                     return 0
                     ;;
                 --fit)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --live)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -1672,7 +1754,7 @@ _shelflife() {
             return 0
             ;;
         shelflife__subcmd__trial)
-            opts="-y -h --policies --preset --dir --dsn --own-database --rounds --seconds --scale --clients --jobs --rate --script --scenario --fs --size --fill --dirty --mount-options --set --seed --pg-bindir --user --yes --keep --record --try-record --resume --read --json --help"
+            opts="-y -h --policies --preset --dir --dsn --own-database --rounds --seconds --scale --clients --jobs --rate --script --scenario --fs --size --fill --dirty --mount-options --set --seed --pg-bindir --user --yes --keep --record --try-record --resume --read --html --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1782,6 +1864,10 @@ _shelflife() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --html)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -1790,7 +1876,7 @@ _shelflife() {
             return 0
             ;;
         shelflife__subcmd__watch)
-            opts="-h --policy --layout --config --mode --name --dry-run --help"
+            opts="-h --policy --layout --config --mode --name --relations --dry-run --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1813,6 +1899,10 @@ _shelflife() {
                     return 0
                     ;;
                 --name)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --relations)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

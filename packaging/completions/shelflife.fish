@@ -36,6 +36,7 @@ complete -c shelflife -n "__fish_shelflife_needs_command" -f -a "policy" -d 'Lis
 complete -c shelflife -n "__fish_shelflife_needs_command" -f -a "doctor" -d 'Does a hint set here reach the flash, layer by layer'
 complete -c shelflife -n "__fish_shelflife_needs_command" -f -a "prove" -d 'Write with every hint and show what arrives at the drive'
 complete -c shelflife -n "__fish_shelflife_needs_command" -f -a "trial" -d 'Compare policies on a real server, in paired rounds'
+complete -c shelflife -n "__fish_shelflife_needs_command" -f -a "atlas" -d 'Scenarios, policies and drives in one table: best and worst cases'
 complete -c shelflife -n "__fish_shelflife_needs_command" -f -a "record" -d 'Record what is written to a drive, with hint and file'
 complete -c shelflife -n "__fish_shelflife_needs_command" -f -a "import" -d 'Make a trace of a recording in another format'
 complete -c shelflife -n "__fish_shelflife_needs_command" -f -a "export" -d 'Write a trace in another format'
@@ -57,6 +58,7 @@ complete -c shelflife -n "__fish_shelflife_using_subcommand watch" -l mode -d 'H
 folders\t'Marks on every folder: no rights but the owner\'s'
 filesystem\t'Marks on whole file systems'"
 complete -c shelflife -n "__fish_shelflife_using_subcommand watch" -l name -d 'The run\'s name for `switch` and `status` (default: the lowest free number)' -r
+complete -c shelflife -n "__fish_shelflife_using_subcommand watch" -l relations -d 'Read the servers\' catalogs, so that rules for one relation and for the classes index, toast and unlogged apply; as this role (default: named like the files\' owner)' -r
 complete -c shelflife -n "__fish_shelflife_using_subcommand watch" -l dry-run -d 'Count the files that would be hinted, hint none'
 complete -c shelflife -n "__fish_shelflife_using_subcommand watch" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c shelflife -n "__fish_shelflife_using_subcommand status" -l run -d 'Only this run' -r
@@ -144,10 +146,32 @@ complete -c shelflife -n "__fish_shelflife_using_subcommand trial" -l record -d 
 complete -c shelflife -n "__fish_shelflife_using_subcommand trial" -l try-record -d 'The same where this machine can record; else go on without, and say so' -r -F
 complete -c shelflife -n "__fish_shelflife_using_subcommand trial" -l resume -d 'Go on with the trial in this folder, as it was planned' -r -F
 complete -c shelflife -n "__fish_shelflife_using_subcommand trial" -l read -d 'Only show what these results say: a file, or a trial\'s folder' -r -F
+complete -c shelflife -n "__fish_shelflife_using_subcommand trial" -l html -d 'Write the answer as an HTML page too: one file, with pictures' -r -F
 complete -c shelflife -n "__fish_shelflife_using_subcommand trial" -s y -l yes -d 'Go on without asking how much will be written'
 complete -c shelflife -n "__fish_shelflife_using_subcommand trial" -l keep -d 'Keep the cluster, stopped'
 complete -c shelflife -n "__fish_shelflife_using_subcommand trial" -l json -d 'Machine-readable'
 complete -c shelflife -n "__fish_shelflife_using_subcommand trial" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c shelflife -n "__fish_shelflife_using_subcommand atlas" -l scenarios -d 'Scenarios, NAME or NAME:VARIANT, or folders of your own, with a / [default: all that come along]' -r
+complete -c shelflife -n "__fish_shelflife_using_subcommand atlas" -l drives -d 'Shipped drives or paths of profiles (docs/simulate.md) [default: ufs-5-groups, fdp-8-initial, warp-samsung]' -r
+complete -c shelflife -n "__fish_shelflife_using_subcommand atlas" -l transport -d 'How a hint becomes a stream on the way to the drives [default: what each profile says]' -r -f -a "unhinted\t'Nothing arrives'
+nvme-raw\t'A whole NVMe device without file system'
+scsi\t'SCSI and UFS groups'
+f2fs-fdp\t'f2fs on FDP: a model'
+f2fs-scsi\t'f2fs on SCSI or UFS: a model'
+ideal\t'A stream for each lifetime'"
+complete -c shelflife -n "__fish_shelflife_using_subcommand atlas" -l fs -d 'The file system' -r -f -a "ext4\t'ext4'
+xfs\t'XFS'
+btrfs\t'btrfs'"
+complete -c shelflife -n "__fish_shelflife_using_subcommand atlas" -l size -d 'Its size; drives are scaled to it' -r
+complete -c shelflife -n "__fish_shelflife_using_subcommand atlas" -l fill -d 'How full it is at the most, cold data included' -r
+complete -c shelflife -n "__fish_shelflife_using_subcommand atlas" -l writes -d 'A recording ends once the size has been written so many times' -r
+complete -c shelflife -n "__fish_shelflife_using_subcommand atlas" -l seconds -d 'or after so many seconds' -r
+complete -c shelflife -n "__fish_shelflife_using_subcommand atlas" -l user -d 'The user who runs the servers [default: postgres, or nobody]' -r
+complete -c shelflife -n "__fish_shelflife_using_subcommand atlas" -l pg-bindir -d 'Where PostgreSQL\'s programs are' -r -F
+complete -c shelflife -n "__fish_shelflife_using_subcommand atlas" -l html -d 'Write it as one HTML page too, which needs no network' -r -F
+complete -c shelflife -n "__fish_shelflife_using_subcommand atlas" -l yes -d 'Go on without asking where the file system does not fit into memory'
+complete -c shelflife -n "__fish_shelflife_using_subcommand atlas" -l json -d 'Machine-readable'
+complete -c shelflife -n "__fish_shelflife_using_subcommand atlas" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c shelflife -n "__fish_shelflife_using_subcommand record" -s o -l output -d 'The trace: a folder that does not exist yet' -r -F
 complete -c shelflife -n "__fish_shelflife_using_subcommand record" -l device -d 'Record this device, or those below it; of a partition the whole drive' -r -F
 complete -c shelflife -n "__fish_shelflife_using_subcommand record" -l path -d 'Record the devices that this file or folder lies on' -r -F
@@ -238,7 +262,8 @@ scsi\t'SCSI and UFS groups'
 f2fs-fdp\t'f2fs on FDP: a model'
 f2fs-scsi\t'f2fs on SCSI or UFS: a model'
 ideal\t'A stream for each lifetime'"
-complete -c shelflife -n "__fish_shelflife_using_subcommand simulate" -l fit -d 'Scale drives so that what is written is LIVE percent of them' -r
+complete -c shelflife -n "__fish_shelflife_using_subcommand simulate" -l fit -d 'Scale drives so that what is written is LIVE percent of them [default: as the recorded file system was]' -r
+complete -c shelflife -n "__fish_shelflife_using_subcommand simulate" -l live -d 'Drives in their own size, LIVE percent of which hold data' -r
 complete -c shelflife -n "__fish_shelflife_using_subcommand simulate" -l repeat -d 'Loop the trace until write amplification is steady'
 complete -c shelflife -n "__fish_shelflife_using_subcommand simulate" -l json -d 'Machine-readable'
 complete -c shelflife -n "__fish_shelflife_using_subcommand simulate" -s h -l help -d 'Print help (see more with \'--help\')'
@@ -252,32 +277,33 @@ ideal\t'A stream for each lifetime'"
 complete -c shelflife -n "__fish_shelflife_using_subcommand learn" -l drive -d 'A shipped drive or the path of a profile (docs/simulate.md); may be repeated' -r
 complete -c shelflife -n "__fish_shelflife_using_subcommand learn" -l applier -d 'Who will set the hints' -r -f -a "hook\t'`shelflife run`: it knows paths, so that an index is a relation'
 watch\t'`shelflife watch`: it reads the catalog'"
-complete -c shelflife -n "__fish_shelflife_using_subcommand learn" -l for -d 'What to be best at: worst (of all rules and isolations), mean (over them), or the name of one of the drives, by its own rules' -r
-complete -c shelflife -n "__fish_shelflife_using_subcommand learn" -l fit -d 'Scale drives so that what is written is LIVE percent of them' -r
-complete -c shelflife -n "__fish_shelflife_using_subcommand learn" -l live -d 'Drives in their size, LIVE percent of which hold data [default: 100]' -r
+complete -c shelflife -n "__fish_shelflife_using_subcommand learn" -l for -d 'What to be best at: mean (over all rules and isolations, and bad on none), worst (of them), or the name of one of the drives, by its own rules' -r
+complete -c shelflife -n "__fish_shelflife_using_subcommand learn" -l fit -d 'Scale drives so that what is written is LIVE percent of them [default: as the recorded file system was]' -r
+complete -c shelflife -n "__fish_shelflife_using_subcommand learn" -l live -d 'Drives in their own size, LIVE percent of which hold data' -r
 complete -c shelflife -n "__fish_shelflife_using_subcommand learn" -l seed -d 'Seed of the sample that is searched on, and of hints dealt at random' -r
 complete -c shelflife -n "__fish_shelflife_using_subcommand learn" -l relations -d 'Rules for single relations too (with --applier watch)'
 complete -c shelflife -n "__fish_shelflife_using_subcommand learn" -l json -d 'Machine-readable'
 complete -c shelflife -n "__fish_shelflife_using_subcommand learn" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c shelflife -n "__fish_shelflife_using_subcommand help; and not __fish_seen_subcommand_from run watch status switch apply hint policy doctor prove trial record import export trace lifetimes generate simulate learn help" -f -a "run" -d 'Start a program under hints'
-complete -c shelflife -n "__fish_shelflife_using_subcommand help; and not __fish_seen_subcommand_from run watch status switch apply hint policy doctor prove trial record import export trace lifetimes generate simulate learn help" -f -a "watch" -d 'Hint a running server from outside, without a restart'
-complete -c shelflife -n "__fish_shelflife_using_subcommand help; and not __fish_seen_subcommand_from run watch status switch apply hint policy doctor prove trial record import export trace lifetimes generate simulate learn help" -f -a "status" -d 'Show runs, their counters, and whether the hook is really loaded'
-complete -c shelflife -n "__fish_shelflife_using_subcommand help; and not __fish_seen_subcommand_from run watch status switch apply hint policy doctor prove trial record import export trace lifetimes generate simulate learn help" -f -a "switch" -d 'Switch hints off, on, or to another policy while the server runs'
-complete -c shelflife -n "__fish_shelflife_using_subcommand help; and not __fish_seen_subcommand_from run watch status switch apply hint policy doctor prove trial record import export trace lifetimes generate simulate learn help" -f -a "apply" -d 'Set or clear hints on the files that exist now'
-complete -c shelflife -n "__fish_shelflife_using_subcommand help; and not __fish_seen_subcommand_from run watch status switch apply hint policy doctor prove trial record import export trace lifetimes generate simulate learn help" -f -a "hint" -d 'Read, set or clear the hint of files'
-complete -c shelflife -n "__fish_shelflife_using_subcommand help; and not __fish_seen_subcommand_from run watch status switch apply hint policy doctor prove trial record import export trace lifetimes generate simulate learn help" -f -a "policy" -d 'List, show, check and explain policies'
-complete -c shelflife -n "__fish_shelflife_using_subcommand help; and not __fish_seen_subcommand_from run watch status switch apply hint policy doctor prove trial record import export trace lifetimes generate simulate learn help" -f -a "doctor" -d 'Does a hint set here reach the flash, layer by layer'
-complete -c shelflife -n "__fish_shelflife_using_subcommand help; and not __fish_seen_subcommand_from run watch status switch apply hint policy doctor prove trial record import export trace lifetimes generate simulate learn help" -f -a "prove" -d 'Write with every hint and show what arrives at the drive'
-complete -c shelflife -n "__fish_shelflife_using_subcommand help; and not __fish_seen_subcommand_from run watch status switch apply hint policy doctor prove trial record import export trace lifetimes generate simulate learn help" -f -a "trial" -d 'Compare policies on a real server, in paired rounds'
-complete -c shelflife -n "__fish_shelflife_using_subcommand help; and not __fish_seen_subcommand_from run watch status switch apply hint policy doctor prove trial record import export trace lifetimes generate simulate learn help" -f -a "record" -d 'Record what is written to a drive, with hint and file'
-complete -c shelflife -n "__fish_shelflife_using_subcommand help; and not __fish_seen_subcommand_from run watch status switch apply hint policy doctor prove trial record import export trace lifetimes generate simulate learn help" -f -a "import" -d 'Make a trace of a recording in another format'
-complete -c shelflife -n "__fish_shelflife_using_subcommand help; and not __fish_seen_subcommand_from run watch status switch apply hint policy doctor prove trial record import export trace lifetimes generate simulate learn help" -f -a "export" -d 'Write a trace in another format'
-complete -c shelflife -n "__fish_shelflife_using_subcommand help; and not __fish_seen_subcommand_from run watch status switch apply hint policy doctor prove trial record import export trace lifetimes generate simulate learn help" -f -a "trace" -d 'Look at a trace, check, cut, anonymise, merge and summarise it'
-complete -c shelflife -n "__fish_shelflife_using_subcommand help; and not __fish_seen_subcommand_from run watch status switch apply hint policy doctor prove trial record import export trace lifetimes generate simulate learn help" -f -a "lifetimes" -d 'How long what is written lives, by class of file, relation, file or process'
-complete -c shelflife -n "__fish_shelflife_using_subcommand help; and not __fish_seen_subcommand_from run watch status switch apply hint policy doctor prove trial record import export trace lifetimes generate simulate learn help" -f -a "generate" -d 'Write man pages and completions'
-complete -c shelflife -n "__fish_shelflife_using_subcommand help; and not __fish_seen_subcommand_from run watch status switch apply hint policy doctor prove trial record import export trace lifetimes generate simulate learn help" -f -a "simulate" -d 'What write amplification drives would have under policies, for a trace or a workload'
-complete -c shelflife -n "__fish_shelflife_using_subcommand help; and not __fish_seen_subcommand_from run watch status switch apply hint policy doctor prove trial record import export trace lifetimes generate simulate learn help" -f -a "learn" -d 'The policy that suits a trace and drives, judged on what it has not seen'
-complete -c shelflife -n "__fish_shelflife_using_subcommand help; and not __fish_seen_subcommand_from run watch status switch apply hint policy doctor prove trial record import export trace lifetimes generate simulate learn help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c shelflife -n "__fish_shelflife_using_subcommand help; and not __fish_seen_subcommand_from run watch status switch apply hint policy doctor prove trial atlas record import export trace lifetimes generate simulate learn help" -f -a "run" -d 'Start a program under hints'
+complete -c shelflife -n "__fish_shelflife_using_subcommand help; and not __fish_seen_subcommand_from run watch status switch apply hint policy doctor prove trial atlas record import export trace lifetimes generate simulate learn help" -f -a "watch" -d 'Hint a running server from outside, without a restart'
+complete -c shelflife -n "__fish_shelflife_using_subcommand help; and not __fish_seen_subcommand_from run watch status switch apply hint policy doctor prove trial atlas record import export trace lifetimes generate simulate learn help" -f -a "status" -d 'Show runs, their counters, and whether the hook is really loaded'
+complete -c shelflife -n "__fish_shelflife_using_subcommand help; and not __fish_seen_subcommand_from run watch status switch apply hint policy doctor prove trial atlas record import export trace lifetimes generate simulate learn help" -f -a "switch" -d 'Switch hints off, on, or to another policy while the server runs'
+complete -c shelflife -n "__fish_shelflife_using_subcommand help; and not __fish_seen_subcommand_from run watch status switch apply hint policy doctor prove trial atlas record import export trace lifetimes generate simulate learn help" -f -a "apply" -d 'Set or clear hints on the files that exist now'
+complete -c shelflife -n "__fish_shelflife_using_subcommand help; and not __fish_seen_subcommand_from run watch status switch apply hint policy doctor prove trial atlas record import export trace lifetimes generate simulate learn help" -f -a "hint" -d 'Read, set or clear the hint of files'
+complete -c shelflife -n "__fish_shelflife_using_subcommand help; and not __fish_seen_subcommand_from run watch status switch apply hint policy doctor prove trial atlas record import export trace lifetimes generate simulate learn help" -f -a "policy" -d 'List, show, check and explain policies'
+complete -c shelflife -n "__fish_shelflife_using_subcommand help; and not __fish_seen_subcommand_from run watch status switch apply hint policy doctor prove trial atlas record import export trace lifetimes generate simulate learn help" -f -a "doctor" -d 'Does a hint set here reach the flash, layer by layer'
+complete -c shelflife -n "__fish_shelflife_using_subcommand help; and not __fish_seen_subcommand_from run watch status switch apply hint policy doctor prove trial atlas record import export trace lifetimes generate simulate learn help" -f -a "prove" -d 'Write with every hint and show what arrives at the drive'
+complete -c shelflife -n "__fish_shelflife_using_subcommand help; and not __fish_seen_subcommand_from run watch status switch apply hint policy doctor prove trial atlas record import export trace lifetimes generate simulate learn help" -f -a "trial" -d 'Compare policies on a real server, in paired rounds'
+complete -c shelflife -n "__fish_shelflife_using_subcommand help; and not __fish_seen_subcommand_from run watch status switch apply hint policy doctor prove trial atlas record import export trace lifetimes generate simulate learn help" -f -a "atlas" -d 'Scenarios, policies and drives in one table: best and worst cases'
+complete -c shelflife -n "__fish_shelflife_using_subcommand help; and not __fish_seen_subcommand_from run watch status switch apply hint policy doctor prove trial atlas record import export trace lifetimes generate simulate learn help" -f -a "record" -d 'Record what is written to a drive, with hint and file'
+complete -c shelflife -n "__fish_shelflife_using_subcommand help; and not __fish_seen_subcommand_from run watch status switch apply hint policy doctor prove trial atlas record import export trace lifetimes generate simulate learn help" -f -a "import" -d 'Make a trace of a recording in another format'
+complete -c shelflife -n "__fish_shelflife_using_subcommand help; and not __fish_seen_subcommand_from run watch status switch apply hint policy doctor prove trial atlas record import export trace lifetimes generate simulate learn help" -f -a "export" -d 'Write a trace in another format'
+complete -c shelflife -n "__fish_shelflife_using_subcommand help; and not __fish_seen_subcommand_from run watch status switch apply hint policy doctor prove trial atlas record import export trace lifetimes generate simulate learn help" -f -a "trace" -d 'Look at a trace, check, cut, anonymise, merge and summarise it'
+complete -c shelflife -n "__fish_shelflife_using_subcommand help; and not __fish_seen_subcommand_from run watch status switch apply hint policy doctor prove trial atlas record import export trace lifetimes generate simulate learn help" -f -a "lifetimes" -d 'How long what is written lives, by class of file, relation, file or process'
+complete -c shelflife -n "__fish_shelflife_using_subcommand help; and not __fish_seen_subcommand_from run watch status switch apply hint policy doctor prove trial atlas record import export trace lifetimes generate simulate learn help" -f -a "generate" -d 'Write man pages and completions'
+complete -c shelflife -n "__fish_shelflife_using_subcommand help; and not __fish_seen_subcommand_from run watch status switch apply hint policy doctor prove trial atlas record import export trace lifetimes generate simulate learn help" -f -a "simulate" -d 'What write amplification drives would have under policies, for a trace or a workload'
+complete -c shelflife -n "__fish_shelflife_using_subcommand help; and not __fish_seen_subcommand_from run watch status switch apply hint policy doctor prove trial atlas record import export trace lifetimes generate simulate learn help" -f -a "learn" -d 'The policy that suits a trace and drives, judged on what it has not seen'
+complete -c shelflife -n "__fish_shelflife_using_subcommand help; and not __fish_seen_subcommand_from run watch status switch apply hint policy doctor prove trial atlas record import export trace lifetimes generate simulate learn help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c shelflife -n "__fish_shelflife_using_subcommand help; and __fish_seen_subcommand_from hint" -f -a "get" -d 'Print the hint that each file carries'
 complete -c shelflife -n "__fish_shelflife_using_subcommand help; and __fish_seen_subcommand_from hint" -f -a "set" -d 'Set it'
 complete -c shelflife -n "__fish_shelflife_using_subcommand help; and __fish_seen_subcommand_from hint" -f -a "clear" -d 'Set it back to not-set'

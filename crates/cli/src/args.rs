@@ -306,6 +306,7 @@ Examples:
   shelflife trial --policies off,wal-first --rate 500         latency at a rate that the server can keep
   shelflife trial --policies off,wal-first --dsn 'host=/run/postgresql user=postgres' --own-database sl
   shelflife trial --resume /srv/trial
+  shelflife trial --read /srv/trial --html trial.html         the page of a trial that was
 
 In each block every arm runs once, in random order; arms are compared with the first one, block by
 block. The results stay in the folder: docs/trial.md describes them.
@@ -445,6 +446,9 @@ pub struct TrialArgs {
     /// Only show what these results say: a file, or a trial's folder
     #[arg(long, value_name = "RESULTS", conflicts_with_all = ["dsn", "keep", "yes"])]
     pub read: Option<PathBuf>,
+    /// Write the answer as an HTML page too: one file, with pictures
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
     /// Machine-readable
     #[arg(long)]
     pub json: bool,

@@ -18,4 +18,5 @@ pub mod status;
 pub mod switch;
 pub mod trace;
 pub mod trial;
+mod trial_simulated;
 pub mod watch;

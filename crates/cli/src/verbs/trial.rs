@@ -12,6 +12,7 @@ use anyhow::anyhow;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
 use shelflife_control::Registry;
+use shelflife_page::{TrialPage, check, trial, write};
 use shelflife_postgres::{Cancel, Dsn};
 use shelflife_report::{Table, bytes, count, duration, figure, percent, plain};
 use shelflife_run::Hook;
@@ -27,19 +28,23 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::args::{PresetArg, TrialArgs};
 use crate::done::{Done, Failure, NO, NOT_HERE};
+use crate::verbs::trial_simulated;
 
 /// As a shell has it for a program that SIGINT ended.
 pub const INTERRUPTED: u8 = 130;
 
 pub fn run(args: &TrialArgs) -> Result<Done, Failure> {
-    if let Some(path) = &args.read {
-        let results = Results::read(path).map_err(failure)?;
-        let outcome = results.outcome().map_err(failure)?;
-        return shown(args, &results, &outcome);
-    }
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM, SIGHUP] {
         signal_hook::flag::register(signal, Arc::clone(&stop))?;
+    }
+    if let Some(path) = &args.html {
+        check(path)?;
+    }
+    if let Some(path) = &args.read {
+        let results = Results::read(path).map_err(failure)?;
+        let outcome = results.outcome().map_err(failure)?;
+        return shown(args, &results, &outcome, &stop);
     }
     let mut options = Options {
         dir: PathBuf::new(),
@@ -49,7 +54,7 @@ pub fn run(args: &TrialArgs) -> Result<Done, Failure> {
         record: recording(args),
         cancel: Cancel::new(Arc::clone(&stop)),
     };
-    let mut watcher = Watcher::new(args, stop);
+    let mut watcher = Watcher::new(args, Arc::clone(&stop));
     let done = if let Some(dir) = &args.resume {
         options.dir.clone_from(dir);
         resume(&options, &mut watcher)
@@ -62,7 +67,7 @@ pub fn run(args: &TrialArgs) -> Result<Done, Failure> {
     match done {
         Ok(outcome) => {
             let results = Results::read(&options.dir).map_err(failure)?;
-            shown(args, &results, &outcome)
+            shown(args, &results, &outcome, &stop)
         }
         Err(error) => Err(after(&options, failure(error))),
     }
@@ -168,10 +173,21 @@ fn folder(args: &TrialArgs) -> Result<PathBuf, Failure> {
     Ok(path)
 }
 
-fn shown(args: &TrialArgs, results: &Results, outcome: &Outcome) -> Result<Done, Failure> {
+fn shown(
+    args: &TrialArgs,
+    results: &Results,
+    outcome: &Outcome,
+    stop: &AtomicBool,
+) -> Result<Done, Failure> {
+    let (simulated, note) = trial_simulated::of(results, stop);
+    if let Some(path) = &args.html {
+        let (simulated, note) = (simulated.as_ref(), note.as_deref());
+        write(&trial(&TrialPage { results, outcome, simulated, note }), path)?;
+    }
     if args.json {
         return Done::json(&json!({
             "outcome": outcome,
+            "simulated": simulated,
             "results": results.path,
             "spec": results.header.spec,
             "machine": results.header.machine,
@@ -183,9 +199,15 @@ fn shown(args: &TrialArgs, results: &Results, outcome: &Outcome) -> Result<Done,
         text +=
             &format!("\nwritten to the devices for a transaction, and with which hint\n{table}\n");
     }
-    if !outcome.notes.is_empty() {
+    if let Some(simulated) = &simulated {
+        text += &format!("\n{}", trial_simulated::in_words(simulated));
+    }
+    let notes = outcome.notes.iter().chain(&note);
+    let notes = notes.chain(simulated.iter().flat_map(|simulated| &simulated.notes));
+    let notes: Vec<&String> = notes.collect();
+    if !notes.is_empty() {
         text.push('\n');
-        for note in &outcome.notes {
+        for note in notes {
             text += &format!("- {}\n", plain(&note.replace('\n', " ")));
         }
     }
@@ -194,6 +216,9 @@ fn shown(args: &TrialArgs, results: &Results, outcome: &Outcome) -> Result<Done,
         text += &format!("\n{}\n", aims(&results.header));
     }
     text += &format!("results: {}\n", results.path.display());
+    if let Some(path) = &args.html {
+        text += &format!("page: {}\n", path.display());
+    }
     Ok(Done::text(text))
 }
 

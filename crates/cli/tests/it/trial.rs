@@ -63,6 +63,14 @@ fn a_trial_answers_in_its_first_line() {
     assert!(trial.err.starts_with("about "), "what will be written: {trial:#?}");
     let read = said(place.shelflife(["trial", "--read"]).arg(&dir));
     assert_eq!(read.expect(0).out, trial.out);
+    let page = place.path("page.html");
+    let read = said(place.shelflife(["trial", "--read"]).arg(&dir).arg("--html").arg(&page));
+    assert_eq!(read.expect(0).out, format!("{}page: {}\n", trial.out, page.display()));
+    let html = fs::read_to_string(&page).unwrap();
+    assert!(html.starts_with("<!DOCTYPE html>") && html.contains(first), "{html:.500}");
+    let nowhere =
+        said(place.shelflife(["trial", "--html", "/nowhere/page.html", "--read"]).arg(&dir));
+    nowhere.fails(2, &["/nowhere/page.html", "No such file"]);
     let json = said(place.shelflife(["trial", "--json", "--read"]).arg(&dir)).json();
     assert_eq!(json["outcome"]["measured"], 4);
     assert_eq!(json["outcome"]["analysis"]["comparisons"][0]["verdict"], "quick");
