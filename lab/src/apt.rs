@@ -150,6 +150,10 @@ impl Apt {
     fn command(&self, program: &str) -> Command {
         let mut command = Command::new(program);
         command.env("APT_CONFIG", &self.config).env("LC_ALL", "C");
+        // here and not in the file: configurations of containers, read after it, switch them off, and
+        // every call would read all lists
+        command.args(["-o", "Dir::Cache::pkgcache=pkgcache.bin"]);
+        command.args(["-o", "Dir::Cache::srcpkgcache=srcpkgcache.bin"]);
         command
     }
 }
