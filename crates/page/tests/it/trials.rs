@@ -50,7 +50,7 @@ fn a_recorded_trial_has_every_picture() {
             "Place and time of writes, by class of file",
         ]
     );
-    assert!(html.contains(&format!("<h1>{}</h1>", outcome.answer)), "{}", outcome.answer);
+    assert!(html.contains(&format!(">{}</h1>", outcome.answer)), "{}", outcome.answer);
     assert_eq!(html.matches("class=\"badge simulated\"").count(), 1);
     assert_eq!(html.matches("class=\"badge measured\"").count(), 1);
     assert!(!html.contains("<script") && html.contains("&lt;script&gt;"), "{HOSTILE}");

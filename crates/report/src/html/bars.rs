@@ -84,7 +84,14 @@ impl Picture for Bars {
         let bottom = top + self.groups.iter().map(height).sum::<f64>();
         let size = (wide, bottom + 38.0);
         let says = self.bars().map(|bar| format!("{}: {}", bar.series.name, bar.shown(unit)));
-        let mut y = top;
+        let tops: Vec<f64> = self
+            .groups
+            .iter()
+            .scan(top, |y, group| {
+                *y += height(group);
+                Some(*y - height(group))
+            })
+            .collect();
         svg(
             size,
             name,
@@ -95,21 +102,21 @@ impl Picture for Bars {
                     line.grid x1=(at) x2=(at) y1=(px(top)) y2=(px(bottom)) {}
                     text.tick x=(at) y=(px(bottom + 15.0)) text-anchor="middle" { (text) }
                 }
-                @for group in &self.groups {
+                @for (group, y) in self.groups.iter().zip(&tops) {
                     @let head = if group.label.is_empty() { 6.0 } else { HEAD };
-                    @if !group.label.is_empty() {
-                        text.name x="0" y=(px(y + 18.0)) { (bold_fitted(&group.label, wide)) }
-                    }
                     @for (at, bar) in group.bars.iter().enumerate() {
                         (self.bar(bar, &x, (y + head + ROW * at as f64, names, wide)))
                     }
-                    ({ y += height(group); "" })
                 }
                 line.base x1=(px(x.at(0.0))) x2=(px(x.at(0.0))) y1=(px(top)) y2=(px(bottom)) {}
                 @if let Some((value, what)) = self.reference.as_ref().filter(|(v, _)| v.is_finite()) {
                     @let at = x.at(*value);
                     line.reference x1=(px(at)) x2=(px(at)) y1=(px(top - 4.0)) y2=(px(bottom)) {}
                     text.axis x=(px(at)) y="11" { (fitted(what, wide - at)) }
+                }
+                // lines run behind words
+                @for (group, y) in self.groups.iter().zip(&tops) {
+                    text.name x="0" y=(px(y + 18.0)) { (bold_fitted(&group.label, wide)) }
                 }
                 text.axis x=(px(to)) y=(px(bottom + 33.0)) text-anchor="end" { (safe(&self.x.text())) }
             },

@@ -17,6 +17,9 @@ const STYLE: &str = include_str!("style.css");
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; \
                       base-uri 'none'; form-action 'none'";
 
+/// A longer answer is shown in smaller letters.
+const LONG: usize = 160;
+
 /// Where figures come from: it stands at the headline.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Source {
@@ -109,7 +112,7 @@ impl Page {
                 body {
                     header {
                         p.title { (safe(&self.title)) " " (self.source.show()) }
-                        h1 { (safe(&self.answer)) }
+                        h1.long[self.answer.chars().count() > LONG] { (safe(&self.answer)) }
                     }
                     main {
                         @for section in &self.sections { (section.show(&mut number)) }
