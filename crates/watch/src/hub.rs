@@ -52,11 +52,9 @@ impl Hub {
         self.files.as_ref().is_some_and(|(_, devices)| devices.contains(&facts.device))
     }
 
-    /// What is to be seen of a folder with these facts.
-    pub(crate) fn mask_for(&self, facts: &Facts) -> Mask {
-        let names = Mask::CREATE.and(Mask::MOVED_TO).and(Mask::MOVED_FROM).and(Mask::DELETE_SELF);
-        if self.covers(facts) { names } else { names.and(Mask::OPEN) }
-    }
+    /// What is to be seen of every folder, but opens.
+    pub(crate) const NAMES: Mask =
+        Mask::CREATE.and(Mask::MOVED_TO).and(Mask::MOVED_FROM).and(Mask::DELETE_SELF);
 
     /// Asks for a sweep of `folder`, unless one is asked for already.
     pub(crate) fn ask_to_sweep(&self, folder: &Arc<Folder>) {

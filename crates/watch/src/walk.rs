@@ -2,6 +2,9 @@
 //!
 //! Invariant: a folder is marked before it is listed, so that what is made meanwhile is either
 //! listed or an event; and a place that another root has pinned is left to that root.
+//!
+//! Opens are marked after the folder was gone through: this thread's own would be events, which cost
+//! as much as a third of all. What is opened before is there, and is gone through.
 
 use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
@@ -13,7 +16,7 @@ use rustix::fs::{FileType, RawDir};
 use rustix::io::Errno;
 use shelflife_sweep::{entry_kind, processes_in};
 
-use crate::fanotify::Handle;
+use crate::fanotify::{Handle, Mask};
 use crate::figures::Cause;
 use crate::folder::Folder;
 use crate::folders::Place;
@@ -55,7 +58,7 @@ pub(crate) struct Walk<'a> {
     pace: Pace,
     /// The walk ends after so many entries.
     limit: u64,
-    entries: u64,
+    seen: u64,
     /// Regular files that were hinted, or needed no hint.
     pub(crate) files: u64,
     /// Whether it was broken off.
@@ -66,7 +69,7 @@ impl<'a> Walk<'a> {
     /// A walk that ends early after `limit` entries.
     pub(crate) fn new(hub: &'a Hub, cause: Cause, limit: u64) -> Walk<'a> {
         let pace = Pace { begun: Instant::now(), files: 0 };
-        Walk { hub, cause, pace, limit, entries: 0, files: 0, incomplete: false }
+        Walk { hub, cause, pace, limit, seen: 0, files: 0, incomplete: false }
     }
 
     /// The tree at `place`.
@@ -78,7 +81,22 @@ impl<'a> Walk<'a> {
     }
 
     fn folder(&mut self, place: &Place, dir: &OwnedFd, facts: &Facts, depth: usize) {
-        self.mark(place, dir, facts);
+        let marked = Handle::of(dir).and_then(|handle| {
+            self.hub.names.mark_folder(dir, Hub::NAMES)?;
+            self.hub.places.insert(handle, place.clone());
+            Ok(())
+        });
+        self.entries(place, dir, depth);
+        let marked = marked.and_then(|()| match self.hub.covers(facts) {
+            true => Ok(()),
+            false => self.hub.names.mark_folder(dir, Mask::OPEN),
+        });
+        if marked.is_err() {
+            place.folder.figures.unwatched.fetch_add(1, Relaxed);
+        }
+    }
+
+    fn entries(&mut self, place: &Place, dir: &OwnedFd, depth: usize) {
         let mut buffer = [MaybeUninit::<u8>::uninit(); 16 * 1024];
         let mut entries = RawDir::new(dir, &mut buffer);
         while let Some(entry) = entries.next() {
@@ -91,8 +109,8 @@ impl<'a> Walk<'a> {
             if matches!(name.to_bytes(), b"." | b"..") {
                 continue;
             }
-            self.entries += 1;
-            if self.entries > self.limit || self.incomplete {
+            self.seen += 1;
+            if self.seen > self.limit || self.incomplete {
                 self.incomplete = true;
                 return;
             }
@@ -136,17 +154,6 @@ impl<'a> Walk<'a> {
                 treat(&self.hub.driver, &place.folder, &file, &facts, &inside, self.cause);
             }
             Err(not) => count_not(&place.folder, not),
-        }
-    }
-
-    fn mark(&mut self, place: &Place, dir: &OwnedFd, facts: &Facts) {
-        let marked = Handle::of(dir).and_then(|handle| {
-            self.hub.names.mark_folder(dir, self.hub.mask_for(facts))?;
-            self.hub.places.insert(handle, place.clone());
-            Ok(())
-        });
-        if marked.is_err() {
-            place.folder.figures.unwatched.fetch_add(1, Relaxed);
         }
     }
 }
