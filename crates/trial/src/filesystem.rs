@@ -50,7 +50,9 @@ impl Kind {
     /// root: the server is somebody else, and should be able to fill it.
     fn arguments(self) -> &'static [&'static str] {
         match self {
-            Kind::Ext4 => &["-q", "-F", "-m", "0", "-E", "nodiscard,lazy_itable_init=0,lazy_journal_init=0"],
+            Kind::Ext4 => {
+                &["-q", "-F", "-m", "0", "-E", "nodiscard,lazy_itable_init=0,lazy_journal_init=0"]
+            }
             Kind::Xfs => &["-q", "-K"],
             Kind::Btrfs => &["-q", "-K"],
         }
