@@ -43,9 +43,9 @@ echo "installed: $(shelflife --version), $(dpkg-query -W -f '${Installed-Size}' 
 # --- it works --------------------------------------------------------------------------------------
 
 echo x >/srv/file
-shelflife hint set short /srv/file
+shelflife hint set short /srv/file >/dev/null
 equals "a hint that was set" "$(hint_of /srv/file)" short
-shelflife hint clear /srv/file
+shelflife hint clear /srv/file >/dev/null
 
 cat >/tmp/paths.toml <<'P'
 name = "young"

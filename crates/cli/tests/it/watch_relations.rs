@@ -114,8 +114,8 @@ fn rules_for_relations_and_catalog_classes_follow_every_new_file_number() {
         "CREATE MATERIALIZED VIEW seen AS SELECT * FROM queue",
     ] {
         shop.batch(change).unwrap();
-        settles(change, &mut shop, &data, |lifetime| lifetime);
     }
+    settles("new file numbers", &mut shop, &data, |lifetime| lifetime);
     let other = data.join(other);
     eventually("the other database's table", || (hint(&other).ok()? == EXTREME).then_some(()));
     // Visible only long after it was made, and looked at without an open, which the daemon would see.
