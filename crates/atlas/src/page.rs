@@ -231,7 +231,7 @@ mod tests {
         let html = page(&atlas).to_string();
         assert!(html.contains("simulated") && html.contains("&lt;script&gt;"));
         assert!(!html.contains("<script"), "{html}");
-        for text in ["What hints save", "On fdp-8-initial", "temp is 0.01 % of the bytes"] {
+        for text in ["What hints save", "On fdp-8-initial", "0.01 % of the bytes (temp)"] {
             assert!(html.contains(text), "{text}");
         }
         assert!(!html.contains("What failed"));

@@ -3,6 +3,7 @@
 //! Invariant: pure, and every figure in a sentence is one of the recording or of the drive's profile:
 //! shares and medians are those of `shelflife lifetimes` on the trace, in sizes of the file system.
 
+use shelflife_lifetime::Lifetime;
 use shelflife_report::figure;
 
 use crate::judged::{Flow, Judged, LEARNED, StreamFlow};
@@ -48,10 +49,13 @@ fn percent(share: f64) -> String {
 fn policy(case: &Case<'_>) -> String {
     let Judged { saving, noise, .. } = case.judged;
     if case.arm == LEARNED && case.judged.policy.is_none() {
+        let but = match saving > noise {
+            true => "but it costs under some of them".to_owned(),
+            false => format!("and up to {} is noise", percent(*noise)),
+        };
         return format!(
-            "no policy is written: in the worst case the best grouping saves {}, and up to {} is noise",
-            percent(*saving),
-            percent(*noise)
+            "no policy is written: on average over all rules the best grouping saves {}, {but}",
+            percent(*saving)
         );
     }
     let Some(flow) = case.judged.flows.iter().find(|flow| flow.policy == case.arm) else {
@@ -65,7 +69,7 @@ fn policy(case: &Case<'_>) -> String {
     };
     // the largest of the others: what is kept apart
     let Some(second) = others.first().filter(|group| group.share >= SMALL) else {
-        return one_stream(flow, largest);
+        return one_stream(case, flow, largest);
     };
     let (short, long) = match largest.median() <= second.median() {
         true => (largest, second),
@@ -73,9 +77,9 @@ fn policy(case: &Case<'_>) -> String {
     };
     let unit = case.recorded.drive_bytes() as f64;
     let mut text = format!(
-        "{} is {} of the bytes and half of {} is dead {}, {} {}",
-        short.names(),
+        "{} of the bytes are {}, half of {} dead {}; {} {}",
         percent(short.share),
+        short.names(),
         if short.classes.len() > 1 { short.main() } else { "it" },
         short.age(unit),
         if long.classes.len() > 1 {
@@ -90,22 +94,31 @@ fn policy(case: &Case<'_>) -> String {
 }
 
 /// Nearly all goes one way.
-fn one_stream(flow: &Flow, largest: &Group<'_>) -> String {
+fn one_stream(case: &Case<'_>, flow: &Flow, largest: &Group<'_>) -> String {
     let apart: Vec<&str> = flow.streams[1..]
         .iter()
         .flat_map(|stream| stream.classes.iter().map(|(class, _)| class.as_str()))
         .collect();
-    match apart.as_slice() {
-        [] => format!(
-            "all that was written goes to one stream, as {}: nothing is kept apart",
+    let mut text = match apart.as_slice() {
+        [] => format!("all that is written goes to one stream, as {}", largest.lifetimes()),
+        apart => format!(
+            "{} of the bytes ({}) go elsewhere, all else goes to one stream, as {}",
+            percent(1.0 - largest.share),
+            listed(apart),
             largest.lifetimes()
         ),
-        apart => format!(
-            "{} is {} of the bytes, all else goes to one stream: nothing is kept apart",
-            listed(apart),
-            percent(1.0 - largest.share)
+    };
+    let streams = case.judged.drive.streams;
+    let unhinted = case.judged.transport.stream(Lifetime::NotSet, streams);
+    text += &match largest.flow.stream == unhinted {
+        true => ": nothing is kept apart".to_owned(),
+        // they lie there since before, and are relocated again and again
+        false => format!(
+            ": only cold data, {} of the drive, have no hint and lie apart",
+            percent(case.recorded.captured.cold_bytes as f64 / case.recorded.drive_bytes() as f64)
         ),
-    }
+    };
+    text
 }
 
 /// What follows of it.
@@ -309,7 +322,7 @@ pub(crate) mod tests {
     pub(crate) fn recorded() -> Recorded {
         let captured = serde_json::json!({
             "scenario": "tpcb", "shows": "WAL", "not_exercised": [], "bytes": 2 * GB, "used_bytes": 1,
-            "cold_bytes": 1, "written_bytes": 10 * GB, "seconds": 100.0, "enough": true, "events": 1,
+            "cold_bytes": GB / 2, "written_bytes": 10 * GB, "seconds": 100.0, "enough": true, "events": 1,
             "discards": 0, "lost": 0, "attributed": 1.0, "blocks": [], "scale": 40, "clients": 4,
             "machine": {
                 "kernel": "6.18", "processor": null, "cores": 2, "memory": null,
@@ -401,9 +414,9 @@ pub(crate) mod tests {
         let text = told("wal-first", Kind::Policy, 2.5, 0.2);
         assert_eq!(
             text,
-            "wal is 60 % of the bytes and half of it is dead after 0.25 drive writes, relation and \
-             temp (mostly relation) after 1 drive writes: apart, neither keeps the other's units \
-             from emptying"
+            "60 % of the bytes are wal, half of it dead after 0.25 drive writes; relation and temp \
+             (mostly relation) after 1 drive writes: apart, neither keeps the other's units from \
+             emptying"
         );
     }
 
@@ -412,7 +425,8 @@ pub(crate) mod tests {
         let text = told("temp-vs-rest", Kind::Policy, 2.5, 0.0);
         assert_eq!(
             text,
-            "temp is 0.01 % of the bytes, all else goes to one stream: nothing is kept apart"
+            "0.01 % of the bytes (temp) go elsewhere, all else goes to one stream, as extreme: only \
+             cold data, 25 % of the drive, have no hint and lie apart"
         );
         assert!(told("other", Kind::Policy, 2.5, 0.0).contains("names no file"));
     }

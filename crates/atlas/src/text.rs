@@ -232,7 +232,7 @@ mod tests {
              amplification 2.50 → 2.50, saves 0 % (0 … 0 %)"
         );
         assert!(text.contains("2.00  20 % (−10 … 20 %)"), "{text}");
-        assert!(text.contains("\nwhy\ntpcb on fdp-8-initial\n  temp-vs-rest: temp is"), "{text}");
+        assert!(text.contains("\nwhy\ntpcb on fdp-8-initial\n  temp-vs-rest: 0.01 % of"), "{text}");
         assert!(text.contains("what was recorded"), "{text}");
         assert!(text.contains("failed: queue: no room\\u{1b}[2J"), "{text}");
         let none = Atlas {
