@@ -30,7 +30,12 @@ pub fn in_words(atlas: &Atlas) -> String {
     text += &recordings(&atlas.entries);
     for failed in &atlas.failed {
         let on = failed.drive.as_ref().map_or(String::new(), |drive| format!(" on {drive}"));
-        let _ = writeln!(text, "failed: {}{on}: {}", failed.scenario, plain(&failed.why));
+        let _ = writeln!(
+            text,
+            "failed: {}{on}: {}",
+            failed.scenario,
+            plain(&failed.why.split_whitespace().collect::<Vec<_>>().join(" "))
+        );
     }
     text
 }

@@ -4,6 +4,7 @@
 //! A test that needs root or a server and has none prints `skipped: NAME: reason` on standard
 //! error, which is counted by `make test`. Hints are read by an `fcntl` of these tests' own.
 
+mod atlas;
 mod bad_input;
 mod command;
 mod debian;
