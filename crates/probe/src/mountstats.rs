@@ -27,6 +27,17 @@ pub(crate) fn zones_of<'a>(mountstats: &'a str, point: &Path) -> impl Iterator<I
     })
 }
 
+/// Hints of the zones that are open, in lower case, each once.
+pub(crate) fn hints(mountstats: &str, point: &Path) -> Vec<String> {
+    let mut hints: Vec<String> = zones_of(mountstats, point)
+        // Linux 7.3 has a blank after it
+        .filter_map(|line| line.rsplit_once("hint ").map(|(_, hint)| hint.trim().to_lowercase()))
+        .collect();
+    hints.sort_unstable();
+    hints.dedup();
+    hints
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -38,10 +49,13 @@ device /dev/vda mounted on / with fstype ext4
 device /dev/sdb mounted on /srv/z with fstype xfs
 \tmax open zones: 10
 \tzone 3, wp 4096, written 4096, used 4096, hint SHORT
+\tzone 4, wp 4096, written 4096, used 4096, hint SHORT\x20
+\tzone 5, wp 4096, written 4096, used 4096, hint NONE
 device /dev/sdc mounted on /srv/plain with fstype xfs
 ";
         assert!(has_zones(stats, Path::new("/srv/z")));
-        assert_eq!(zones_of(stats, Path::new("/srv/z")).count(), 2);
+        assert_eq!(zones_of(stats, Path::new("/srv/z")).count(), 4);
+        assert_eq!(hints(stats, Path::new("/srv/z")), ["none", "short"]);
         assert!(!has_zones(stats, Path::new("/srv/plain")));
         assert!(!has_zones(stats, Path::new("/srv")));
     }

@@ -141,12 +141,7 @@ impl<'a> Counters<'a> {
     pub(super) fn zones(&self) -> Vec<String> {
         let Some(point) = &self.zoned else { return Vec::new() };
         let stats = self.host.text("/proc/self/mountstats").unwrap_or_default();
-        let mut hints: Vec<String> = mountstats::zones_of(&stats, point)
-            .filter_map(|line| line.rsplit_once("hint ").map(|(_, hint)| hint.to_lowercase()))
-            .collect();
-        hints.sort_unstable();
-        hints.dedup();
-        hints
+        mountstats::hints(&stats, point)
     }
 }
 
