@@ -141,14 +141,20 @@ pub(crate) fn write(path: &Path, text: &str) -> Result<(), Error> {
     fs::rename(&aside, path).map_err(failed())
 }
 
-/// Writes a value as JSON.
-pub(crate) fn write_json(path: &Path, value: &impl Serialize) -> Result<(), Error> {
+/// Writes a value as JSON, and gives it as it will be read from now on: numbers with a fraction may come
+/// back with another last digit.
+pub(crate) fn write_json<T: Serialize + DeserializeOwned>(
+    path: &Path,
+    value: &T,
+) -> Result<T, Error> {
     let wrong = |error: serde_json::Error| Error::NotOurs {
         path: path.to_owned(),
         why: format!("cannot be written: {error}"),
     };
     let text = serde_json::to_string_pretty(value).map_err(wrong)?;
-    write(path, &(text + "\n"))
+    write(path, &(text + "\n"))?;
+    let gone = || Error::io("cannot read", path)(std::io::ErrorKind::NotFound.into());
+    read_json(path)?.ok_or_else(gone)
 }
 
 /// Reads a value; `None` if there is no such file.

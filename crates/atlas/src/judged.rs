@@ -180,8 +180,7 @@ pub(crate) fn judge(
         write(&folder.join(stem.clone() + ".toml"), policy)?;
     }
     let judged = from(&learned, drive, flows);
-    write_json(&folder.join(stem + ".json"), &judged)?;
-    Ok(judged)
+    write_json(&folder.join(stem + ".json"), &judged)
 }
 
 fn from(learned: &Learned, drive: &Drive, flows: Vec<Flow>) -> Judged {

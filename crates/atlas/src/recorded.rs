@@ -164,8 +164,7 @@ pub(crate) fn record(
         captured,
         classes,
     };
-    write_json(&facts(&own), &recorded)?;
-    Ok(recorded)
+    write_json(&facts(&own), &recorded)
 }
 
 /// How long the data of each class live.
