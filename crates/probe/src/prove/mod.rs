@@ -189,6 +189,7 @@ impl Place {
     ) -> Result<Written, Error> {
         let before = counters.totals();
         let mut sights: Vec<(Mode, [Sight; 6])> = Vec::new();
+        let mut zones = Vec::new();
         let begun = Instant::now();
         for mode in [Mode::Buffered, Mode::Direct] {
             let mut all: [Sight; 6] = std::array::from_fn(|_| Sight::default());
@@ -223,8 +224,12 @@ impl Place {
                     sight.place = file.place();
                 }
             }
+            // while the files are there: a zone that nothing lives in is opened for others
+            zones.extend(counters.zones());
             sights.push((mode, all));
         }
+        zones.sort_unstable();
+        zones.dedup();
         let after = counters.totals();
         let commands = tracer.map(|tracer| tracer.take(&self.devices)).unwrap_or_default();
         for sight in sights.iter_mut().flat_map(|(_, all)| all) {
@@ -236,7 +241,7 @@ impl Place {
             };
             sight.commands = sight.windows.iter().map(of_piece).collect();
         }
-        Ok(Written { sights, totals: before.zip(after), zones: counters.zones() })
+        Ok(Written { sights, totals: before.zip(after), zones })
     }
 }
 
