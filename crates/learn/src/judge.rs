@@ -12,8 +12,10 @@ use crate::passes::{Hints, Part, Passes, plan};
 use crate::recording::{Packed, Recording, written};
 use crate::runner::{Found, Runner, Stage, one};
 
-/// How often a drive is written over, in whole passes, before the last one begins.
+/// How often a drive is written over, in whole passes, before the first that is judged.
 const AGE: u64 = 2;
+/// So many passes are judged: each is another course of the same writes, and what differs between them is noise.
+const PASSES: u64 = 3;
 
 /// What is compared.
 #[derive(Clone, Debug)]
@@ -42,14 +44,14 @@ pub(crate) struct Judged<'a> {
 }
 
 impl Judged<'_> {
-    fn plan(&self, config: &Config, fill: u32) -> Plan {
-        plan(self.part, fill, space(config), AGE, 1)
+    fn plan(&self, config: &Config, fill: u32, passes: u64) -> Plan {
+        plan(self.part, fill, space(config), AGE, passes)
     }
 
-    /// Page writes of a simulation, at most.
+    /// Page writes of a simulation of one pass that is judged, at most.
     pub fn longest(&self) -> u64 {
         let pages = self.variants.iter().map(|variant| {
-            let plan = self.plan(&variant.unhinted(), variant.fill);
+            let plan = self.plan(&variant.unhinted(), variant.fill, 1);
             let shelflife_ssd::Age::Pages(age) = plan.age else { return 0 };
             age + plan.count.unwrap_or(0)
         });
@@ -80,7 +82,10 @@ impl Judged<'_> {
         let passes = |hints| Passes::new(self.part, variant.fill, hints);
         let unhinted = || passes(Hints::ByFile(none));
         let run = |config: &Config, workload, placing| {
-            one(config, &self.plan(config, variant.fill), workload, placing).map(Some)
+            // its deaths take memory, and what nobody can build needs no noise
+            let passes = if matches!(contender, Contender::ByDeath) { 1 } else { PASSES };
+            let plan = self.plan(config, variant.fill, passes);
+            one(config, &plan, self.part, workload, placing).map(Some)
         };
         let geometry = &variant.config.geometry;
         let pages = Some(self.longest());
@@ -212,8 +217,9 @@ impl Apart {
         let log = variant.apart(self.log.pages, &sizes);
         let run = |recording: &Recording, aged: u64, config: &Config, fill: u32| {
             let part = Part::all(recording).judged(aged);
-            let plan = plan(&part, fill, space(config), AGE, 1);
-            one(config, &plan, Passes::new(&part, fill, Hints::ByFile(&[])), Placing::Hints).ok()
+            let plan = plan(&part, fill, space(config), AGE, PASSES);
+            let passes = Passes::new(&part, fill, Hints::ByFile(&[]));
+            one(config, &plan, &part, passes, Placing::Hints).ok()
         };
         let log_found = run(&self.log, self.splits[0], &log, self.log.pages)?;
         let rest_found = run(&self.rest, self.splits[1], &rest, fill)?;

@@ -16,7 +16,7 @@ use crate::judge::{Apart, Contender, Judged};
 use crate::outcome::{Aim, Arm, Learned, LearnedRule, UnitShare};
 use crate::passes::Part;
 use crate::recording::{Recording, written};
-use crate::runner::{Found, LearnProgress, Runner, Stage, two_errors};
+use crate::runner::{Found, LearnProgress, Runner, Stage, half_interval};
 use crate::scores::{Scores, score};
 use crate::search::{self, Distinct, Groups, Scored, assign, lifetimes, named, rules, search};
 use crate::text::{Ruled, bare, write};
@@ -491,14 +491,14 @@ impl<'a> Learning<'a> {
         !losses.is_empty()
     }
 
-    /// Two standard errors of what the ratios to no hints come to by the aim, over windows: where one
-    /// firmware decides, its own.
+    /// Half of the 95 % interval of what the ratios to no hints come to by the aim, over passes: where
+    /// one firmware decides, its own.
     fn spread(&self, own: &[Option<Found>], off: &[Option<Found>]) -> f64 {
         let pairs =
             self.aimed.iter().filter_map(|at| Some((own[*at].as_ref()?, off[*at].as_ref()?)));
         let pairs: Vec<(f64, Vec<f64>)> =
             pairs.map(|(own, off)| (own.waf / off.waf, own.ratios(off))).collect();
-        let windows: Vec<f64> = match self.request.aim {
+        let ends: Vec<f64> = match self.request.aim {
             Aim::Worst => {
                 let worst = pairs.into_iter().max_by(|a, b| a.0.total_cmp(&b.0));
                 worst.map(|(_, ratios)| ratios).unwrap_or_default()
@@ -511,7 +511,7 @@ impl<'a> Learning<'a> {
                 (0..many).map(mean).collect()
             }
         };
-        two_errors(&windows).unwrap_or(0.0)
+        half_interval(&ends).unwrap_or(0.0)
     }
 
     /// Shares of the operations that get each lifetime, as bounds out of 2^32.

@@ -8,13 +8,13 @@
 //! like a log. Ranges remain ranges, and pages stay with their files.
 
 use shelflife_lifetime::Lifetime;
-use shelflife_ssd::{Age, BATCH, Kind, Op, Plan, Precondition, Workload};
+use shelflife_ssd::{Age, BATCH, Kind, Op, Plan, Precondition, Window, Workload};
 
 use crate::mix::mixed;
 use crate::recording::{Packed, Recording, Run, written};
 
-/// Windows of the measured part.
-const WINDOWS: u64 = 16;
+/// Windows of the measured part; of a pass, if only the end of it counts.
+const WINDOWS: u64 = 20;
 
 /// Where hints come from.
 #[derive(Clone, Copy)]
@@ -55,6 +55,27 @@ impl<'a> Part<'a> {
     #[must_use]
     pub fn judged(self, aged: u64) -> Part<'a> {
         Part { aged, ..self }
+    }
+}
+
+impl Part<'_> {
+    /// Of a part that is judged: what was written in the end of each pass, which is what counts. A pass has
+    /// [`WINDOWS`] windows, and counting begins with the first end.
+    pub fn counted(&self, windows: &[Window]) -> Vec<Window> {
+        let share = (self.written - self.aged) as f64 / self.written.max(1) as f64;
+        let each = ((share * WINDOWS as f64).round() as usize).clamp(1, WINDOWS as usize);
+        let sum = |windows: &[Window]| Window {
+            host_pages: windows.iter().map(|window| window.host_pages).sum(),
+            flash_pages: windows.iter().map(|window| window.flash_pages).sum(),
+        };
+        let ends = windows.chunks(WINDOWS as usize).map(|pass| &pass[..each.min(pass.len())]);
+        // the last one may lack what is no whole window
+        ends.filter(|end| 2 * end.len() > each || windows.len() < each).map(sum).collect()
+    }
+
+    /// Whether only its end counts.
+    pub fn is_judged(&self) -> bool {
+        self.aged > 0
     }
 }
 
@@ -181,20 +202,29 @@ impl Workload for Passes<'_> {
 
 /// The course of a simulation of a part on a drive with `space` pages of closed units: whole passes,
 /// at least one and `age` times that much, before counting begins. Counted are whole passes of at
-/// least `count` times that much; of a part that is judged, its end.
+/// least `count` times that much; of a part that is judged, the ends of `count` passes ([`Part::counted`]).
 pub(crate) fn plan(part: &Part<'_>, fill: u32, space: u64, age: u64, count: u64) -> Plan {
     let pass = part.written.max(1);
     let passes = |times: u64| times.saturating_mul(space).div_ceil(pass).max(1);
-    let counted = match part.aged {
-        0 => passes(count).saturating_mul(pass),
-        aged => pass.saturating_sub(aged).max(1),
+    let (counted, window_pages) = match part.aged {
+        0 => {
+            let counted = passes(count).saturating_mul(pass);
+            (counted, counted / WINDOWS)
+        }
+        aged => {
+            let end = pass.saturating_sub(aged).max(1);
+            (
+                count.max(1).saturating_sub(1).saturating_mul(pass).saturating_add(end),
+                pass / WINDOWS,
+            )
+        }
     };
     let aged = passes(age).saturating_mul(pass).saturating_add(part.aged);
     Plan {
         precondition: Precondition::None,
         age: Age::Pages(u64::from(fill).saturating_add(aged)),
         count: Some(counted),
-        window_pages: (counted / WINDOWS).max(1),
+        window_pages: window_pages.max(1),
     }
 }
 
@@ -234,6 +264,22 @@ mod tests {
         let recording = Recording::new(ops, 5);
         let course = plan(&Part::all(&recording).judged(2), 10, 21, 2, 1);
         assert_eq!((course.age, course.count), (Age::Pages(10 + 45 + 2), Some(3)));
+        let course = plan(&Part::all(&recording).judged(2), 10, 21, 2, 3);
+        assert_eq!(course.count, Some(13));
+    }
+
+    #[test]
+    fn of_what_is_judged_only_the_ends_count() {
+        let recording = Recording::new(vec![Packed::new(Kind::Write, 0, 100, 1)], 100);
+        let part = Part::all(&recording).judged(60);
+        // three ends of 8 windows, between them beginnings of 12 that cost ten times as much
+        let window =
+            |at: u64| Window { host_pages: 5, flash_pages: if at % 20 < 8 { 10 } else { 100 } };
+        let windows: Vec<Window> = (0..48).map(window).collect();
+        let ends = part.counted(&windows);
+        assert_eq!(ends, vec![Window { host_pages: 40, flash_pages: 80 }; 3]);
+        assert_eq!(part.counted(&windows[..47]).len(), 3);
+        assert_eq!(part.counted(&windows[..3]).len(), 1);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use shelflife_ssd::{Config, Outcome, Placing, Plan, Window, simulate_placed, sweep};
 
 use crate::Error;
-use crate::passes::Passes;
+use crate::passes::{Part, Passes};
 
 /// How far it is.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -37,37 +37,49 @@ pub enum Stage {
 #[derive(Clone, Debug)]
 pub(crate) struct Found {
     pub waf: f64,
-    pub windows: Vec<Window>,
+    /// What was counted: of a part that is judged, by pass.
+    pub ends: Vec<Window>,
 }
 
 impl Found {
-    fn new(outcome: Outcome) -> Found {
-        Found { waf: outcome.waf, windows: outcome.windows }
+    fn new(outcome: Outcome, part: &Part<'_>) -> Found {
+        if !part.is_judged() {
+            return Found { waf: outcome.waf, ends: outcome.windows };
+        }
+        let ends = part.counted(&outcome.windows);
+        let pages = |of: fn(&Window) -> u64| ends.iter().map(of).sum::<u64>() as f64;
+        let waf = pages(|end| end.flash_pages) / pages(|end| end.host_pages);
+        Found { waf: if waf.is_finite() { waf } else { outcome.waf }, ends }
     }
 
-    /// The ratio to `off` in each window of the counted part.
+    /// The ratio to `off` in each end.
     pub fn ratios(&self, off: &Found) -> Vec<f64> {
-        let pairs = self.windows.iter().zip(&off.windows);
+        let pairs = self.ends.iter().zip(&off.ends);
         pairs.map(|(own, off)| own.waf() / off.waf()).collect()
     }
 }
 
-/// Two standard errors of the mean of these; `None` of fewer than two.
-pub(crate) fn two_errors(values: &[f64]) -> Option<f64> {
+/// The 97.5 % points of Student's t, by degrees of freedom from 1.
+const STUDENT: [f64; 5] = [12.706, 4.303, 3.182, 2.776, 2.571];
+
+/// Half of the 95 % interval of the mean of these; `None` of fewer than two.
+pub(crate) fn half_interval(values: &[f64]) -> Option<f64> {
     let n = values.len() as f64;
     let mean = values.iter().sum::<f64>() / n;
     let variance = values.iter().map(|v| (v - mean) * (v - mean)).sum::<f64>() / (n - 1.0);
-    Some(2.0 * (variance / n).sqrt()).filter(|error| error.is_finite())
+    let t = STUDENT.get(values.len().checked_sub(2)?).copied().unwrap_or(2.0);
+    Some(t * (variance / n).sqrt()).filter(|error| error.is_finite())
 }
 
 /// One simulation.
 pub(crate) fn one(
     config: &Config,
     plan: &Plan,
+    part: &Part<'_>,
     mut workload: Passes<'_>,
     placing: Placing,
 ) -> Result<Found, Error> {
-    Ok(Found::new(simulate_placed(config, plan, &mut workload, placing)?))
+    Ok(Found::new(simulate_placed(config, plan, &mut workload, placing)?, part))
 }
 
 /// Runs jobs and tells of them.

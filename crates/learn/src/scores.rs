@@ -11,9 +11,11 @@ use crate::outcome::Aim;
 use crate::passes::{Hints, Part, Passes, plan};
 use crate::runner::{Runner, Stage, one};
 
-/// How often a drive is written over in the search before counting begins, and while it goes on.
+/// How often a drive is written over in the search before counting begins, and while it goes on: what is
+/// collected in turns comes in waves, of which a few must be counted.
 const AGE: u64 = 2;
-const COUNT: u64 = 1;
+const COUNT: u64 = 3;
+
 /// What several firmwares' ratios to no hints come to.
 pub(crate) fn score(aim: &Aim, ratios: &[f64]) -> f64 {
     match aim {
@@ -54,7 +56,7 @@ impl Scores<'_> {
         let plan = plan(self.part, variant.fill, space(&config), AGE, COUNT);
         let hints = Hints::ByFile(hints.unwrap_or_default());
         let passes = Passes::new(self.part, variant.fill, hints);
-        Ok(one(&config, &plan, passes, Placing::Hints)?.waf)
+        Ok(one(&config, &plan, self.part, passes, Placing::Hints)?.waf)
     }
 
     /// Write amplification without hints, by variant.
