@@ -9,9 +9,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow};
 use indicatif::{ProgressBar, ProgressStyle};
-use shelflife_learn::{
-    Firmware, LearnProgress, LearnRequest, Learned, Stage, learn, policy_name,
-};
+use shelflife_learn::{Firmware, LearnProgress, LearnRequest, Learned, Stage, learn, policy_name};
 use shelflife_report::{Table, bytes, figure, plain};
 use shelflife_ssd::Isolation;
 use shelflife_trace::Trace;

@@ -6,8 +6,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use shelflife_report::{Table, bytes, count, duration, figure, plain};
 use shelflife_trace::{
-    CutOptions, Error, Meta, Row, Summary, Trace, TraceWriter, Volume, check, cut, cut_meta, merge,
-    Usage, merge_meta, summarize,
+    CutOptions, Error, Meta, Row, Summary, Trace, TraceWriter, Usage, Volume, check, cut, cut_meta,
+    merge, merge_meta, summarize,
 };
 
 use crate::args::{CutArgs, HeadArgs, TraceAction, TraceArgs};
