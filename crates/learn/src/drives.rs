@@ -6,7 +6,7 @@
 
 use serde::Serialize;
 use shelflife_lifetime::Lifetime;
-use shelflife_simulate::{Size, Sized, Target};
+use shelflife_simulate::{Pages, Size, Sized, Target};
 use shelflife_ssd::{Config, Frontier, Geometry, Isolation, Sizes, Space, Transport, Victim};
 use shelflife_trace::Meta;
 
@@ -42,17 +42,17 @@ pub(crate) struct Variant {
 }
 
 impl Variant {
-    /// `target` under all rules, for the trace of `meta`, which writes `pages` pages.
+    /// `target` under all rules, for the trace of `meta`, which writes so many `pages`.
     pub fn all(
         target: &Target,
         transport: Transport,
         size: Size,
-        pages: u32,
+        pages: Pages,
         meta: &Meta,
     ) -> Result<Vec<Variant>, Error> {
         let on_f2fs = meta.file_system.as_deref() == Some("f2fs");
         let usage = meta.usage;
-        let Sized { mut config, fill, .. } = size.of(target, pages.into(), usage)?;
+        let Sized { mut config, fill, .. } = size.of(target, pages, usage)?;
         config.transport = transport;
         config.recorded_on_f2fs = on_f2fs;
         config.by_class = false;
@@ -187,8 +187,14 @@ mod tests {
     use super::*;
 
     fn variants(target: &Target, size: Size) -> Vec<Variant> {
-        Variant::all(target, Transport::Scsi, size, 90_000, &Meta::new("record", Vec::new()))
-            .unwrap()
+        Variant::all(
+            target,
+            Transport::Scsi,
+            size,
+            Pages { written: 90_000, alive: 90_000 },
+            &Meta::new("record", Vec::new()),
+        )
+        .unwrap()
     }
 
     #[test]

@@ -98,7 +98,7 @@ pub fn learn(
     }
     let mut variants = Vec::new();
     for target in &request.targets {
-        let (transport, pages) = (request.transport, recording.pages);
+        let (transport, pages) = (request.transport, recording.touched());
         variants.extend(Variant::all(target, transport, request.size, pages, trace.meta())?);
     }
     Learning::new(trace, request, &recording, variants, progress)?.run()

@@ -6,6 +6,7 @@
 
 use std::collections::HashMap;
 
+use shelflife_simulate::Pages;
 use shelflife_ssd::Kind;
 use shelflife_trace::{Batch, Event, Op, Trace};
 
@@ -171,6 +172,19 @@ impl Recording {
             ops = cut(&ops, &beyond, &runs, pages);
         }
         Recording { ops, pages, runs }
+    }
+
+    /// How many pages it writes, and how many of them it leaves alive.
+    pub fn touched(&self) -> Pages {
+        let mut alive = vec![false; self.pages as usize];
+        for op in &self.ops {
+            let range = op.page as usize..op.page as usize + op.pages() as usize;
+            if let Some(pages) = alive.get_mut(range) {
+                pages.fill(op.kind() == Kind::Write);
+            }
+        }
+        let alive = alive.into_iter().filter(|alive| *alive).count() as u64;
+        Pages { written: self.pages.into(), alive }
     }
 
     /// The operations of a part of this, on one page in `one_in`, chosen by a hash, and all that is done to
@@ -347,6 +361,7 @@ mod tests {
         let expected = [(4, 2, write), (0, 1, write), (1, 2, write), (3, 1, write), (0, 6, trim)];
         assert_eq!(ops, expected);
         assert_eq!((written(&recording.ops), recording.split(0.5)), (6, 2));
+        assert_eq!(recording.touched(), Pages { written: 6, alive: 0 });
         assert_eq!(recording.sample(&recording.ops, 1, 0), recording);
     }
 

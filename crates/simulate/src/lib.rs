@@ -40,5 +40,5 @@ pub use error::Error;
 pub use hinting::Hinting;
 pub use report::{ClassShare, Report, Row};
 pub use run::{Progress, Recorded, Request, Source, Synthetic, simulate};
-pub use size::{Size, Sized};
+pub use size::{Pages, Size, Sized};
 pub use target::{Rules, Target};

@@ -17,7 +17,7 @@ use crate::Error;
 use crate::hinting::Hinting;
 use crate::replay::{Filled, Lookup, Looped, Replay};
 use crate::report::{ClassShare, Report, Row};
-use crate::size::{Size, Sized};
+use crate::size::{Pages, Size, Sized};
 use crate::target::Target;
 use crate::touched::Touched;
 
@@ -157,7 +157,11 @@ impl Synthetic {
         };
         let mut drives = Vec::new();
         for target in &request.targets {
-            let Sized { config, sizes, fill, .. } = size.of(target, self.pages.into(), None)?;
+            let Sized { config, sizes, fill, .. } = size.of(
+                target,
+                Pages { written: self.pages.into(), alive: self.pages.into() },
+                None,
+            )?;
             drives.push(Ready { name: target.name(), config, sizes, fill, moved: None });
         }
         let half = self.overwrites.saturating_mul(self.pages.into()).div_ceil(2).max(1);
@@ -263,7 +267,8 @@ impl Recorded {
     /// The drive for this trace.
     fn ready(&self, target: &Target, touched: Arc<Touched>, size: Size) -> Result<Ready, Error> {
         let usage = self.trace.meta().usage;
-        let Sized { mut config, sizes, fill, moved } = size.of(target, touched.pages, usage)?;
+        let Sized { mut config, sizes, fill, moved } =
+            size.of(target, Pages { written: touched.pages, alive: touched.alive }, usage)?;
         config.recorded_on_f2fs = self.trace.meta().file_system.as_deref() == Some("f2fs");
         // Both end below 2^32: the one was checked when it was read, the other with the drive.
         let end = if moved { touched.pages } else { touched.end };

@@ -23,12 +23,41 @@ pub(crate) struct Touched {
     pub written: u64,
     /// Different pages written.
     pub pages: u64,
+    /// Of these, not discarded when the trace ends.
+    pub alive: u64,
     /// One past the last page written.
     pub end: u64,
     /// Whether any write carries a hint.
     pub hinted: bool,
     /// By number of piece, in order: how many touched pages lie before, and its bits.
     pieces: Vec<(u64, u64, [u64; WORDS])>,
+}
+
+/// Bits of the pages of a piece.
+#[derive(Clone, Copy, Default)]
+struct Piece {
+    touched: [u64; WORDS],
+    alive: [u64; WORDS],
+}
+
+impl Piece {
+    /// Of page `page` of a device: its word, and its bit there.
+    fn at(page: u64) -> (usize, u64) {
+        ((page % PIECE / 64) as usize, 1 << (page % 64))
+    }
+
+    /// Pages from `first` to before `end`, as far as they lie in piece `number`, are dead.
+    fn forget(&mut self, number: u64, first: u64, end: u64) {
+        let start = number * PIECE;
+        for page in first.max(start)..end.min(start + PIECE) {
+            let (word, bit) = Piece::at(page);
+            self.alive[word] &= !bit;
+        }
+    }
+}
+
+fn count(bits: &[u64; WORDS]) -> u64 {
+    bits.iter().map(|word| u64::from(word.count_ones())).sum()
 }
 
 impl Touched {
@@ -39,14 +68,15 @@ impl Touched {
     /// No writes, several devices, too many pages, or the trace cannot be read.
     pub fn read(trace: &Trace, page_bytes: u32, seen: &dyn Fn(u64)) -> Result<Touched, Error> {
         let mut touched = Touched { page_bytes, ..Touched::default() };
-        let (mut pieces, mut devices) = (HashMap::new(), HashSet::new());
+        let (mut pieces, mut devices) = (HashMap::<u64, Piece>::new(), HashSet::new());
         let mut events = trace.events().without_processes();
         let (mut batch, mut number) = (Batch::default(), 0);
         while events.read(&mut batch)? {
             for event in batch.iter() {
                 devices.insert(event.device);
-                if event.op == Op::Write {
-                    touched.add(&event, &mut pieces)?;
+                match event.op {
+                    Op::Write => touched.add(&event, &mut pieces)?,
+                    Op::Discard | Op::WriteZeroes => forget(&event, page_bytes, &mut pieces),
                 }
             }
             number += batch.len() as u64;
@@ -58,17 +88,19 @@ impl Touched {
         if touched.written == 0 {
             return Err(Error::NoWrites);
         }
-        touched.pieces = pieces.into_iter().map(|(number, bits)| (number, 0, bits)).collect();
+        touched.alive = pieces.values().map(|piece| count(&piece.alive)).sum();
+        let bits = pieces.into_iter().map(|(number, piece)| (number, 0, piece.touched));
+        touched.pieces = bits.collect();
         touched.pieces.sort_unstable_by_key(|piece| piece.0);
         let mut before = 0;
         for piece in &mut touched.pieces {
             piece.1 = before;
-            before += piece.2.iter().map(|word| u64::from(word.count_ones())).sum::<u64>();
+            before += count(&piece.2);
         }
         Ok(touched)
     }
 
-    fn add(&mut self, event: &Event, pieces: &mut HashMap<u64, [u64; WORDS]>) -> Result<(), Error> {
+    fn add(&mut self, event: &Event, pieces: &mut HashMap<u64, Piece>) -> Result<(), Error> {
         let (first, pages) = event.pages(u64::from(self.page_bytes));
         let end = first + pages;
         self.written += pages;
@@ -77,12 +109,12 @@ impl Touched {
         let mut page = first;
         while page < end {
             let stop = end.min((page / PIECE + 1) * PIECE);
-            let piece = pieces.entry(page / PIECE).or_insert([0; WORDS]);
+            let piece = pieces.entry(page / PIECE).or_default();
             for page in page..stop {
-                let word = &mut piece[(page % PIECE / 64) as usize];
-                let bit = 1 << (page % 64);
-                self.pages += u64::from(*word & bit == 0);
-                *word |= bit;
+                let (word, bit) = Piece::at(page);
+                self.pages += u64::from(piece.touched[word] & bit == 0);
+                piece.touched[word] |= bit;
+                piece.alive[word] |= bit;
             }
             page = stop;
         }
@@ -104,6 +136,26 @@ impl Touched {
                 let part = bits[word] & ((1 << (page % 64)) - 1);
                 before + u64::from(whole + part.count_ones())
             }
+        }
+    }
+}
+
+/// Whole pages in the range of a discard are dead.
+fn forget(event: &Event, page_bytes: u32, pieces: &mut HashMap<u64, Piece>) {
+    let size = u64::from(page_bytes.max(1));
+    let (first, end) = (event.offset.div_ceil(size), event.end() / size);
+    if first >= end {
+        return;
+    }
+    let numbers = first / PIECE..=(end - 1) / PIECE;
+    if numbers.end() - numbers.start() >= pieces.len() as u64 {
+        // a whole device may be discarded: no more work than there are pieces
+        pieces.iter_mut().for_each(|(number, piece)| piece.forget(*number, first, end));
+        return;
+    }
+    for number in numbers {
+        if let Some(piece) = pieces.get_mut(&number) {
+            piece.forget(number, first, end);
         }
     }
 }
@@ -136,6 +188,25 @@ pub(crate) mod tests {
         let ranks = [0, 3, 4, 510, 511, 512, 513, 514, 1 << 40, u64::MAX];
         assert_eq!(ranks.map(|page| touched.rank(page)), [0, 0, 1, 1, 2, 3, 4, 5, 5, 6]);
         assert!(!touched.hinted);
+        assert_eq!(touched.alive, 6);
+    }
+
+    #[test]
+    fn whole_pages_that_are_discarded_are_dead() {
+        let folder = tempfile::tempdir().unwrap();
+        let discard =
+            |offset, length| Event { op: Op::Discard, offset, length, ..Event::default() };
+        let alive = |name: &str, discards: &[Event]| {
+            let folder = folder.path().join(name);
+            std::fs::create_dir(&folder).unwrap();
+            let events = [&[write(510, 4), write(1 << 40, 1)], discards].concat();
+            let touched = Touched::read(&trace(&folder, &events), 4096, &|_| ()).unwrap();
+            (touched.pages, touched.alive)
+        };
+        assert_eq!(alive("part", &[discard(510 * 4096 + 1, 2 * 4096)]), (5, 4));
+        assert_eq!(alive("all", &[discard(0, 1 << 60)]), (5, 0));
+        assert_eq!(alive("again", &[discard(0, 1 << 60), write(511, 1)]), (5, 1));
+        assert_eq!(alive("none", &[discard(0, 4096), discard(511 * 4096, 100)]), (5, 5));
     }
 
     #[test]
