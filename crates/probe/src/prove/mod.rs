@@ -195,7 +195,9 @@ impl Place {
             let mut all: [Sight; 6] = std::array::from_fn(|_| Sight::default());
             let opened = files.open(mode);
             for piece in 0..PIECES {
-                for (lifetime, sight) in Lifetime::ALL.into_iter().zip(&mut all) {
+                // hinted ones first: zoned XFS with few zones opens one for whoever comes first, and
+                // all others share it
+                for (lifetime, sight) in Lifetime::ALL.into_iter().zip(&mut all).rev() {
                     if stop.load(Ordering::Relaxed) {
                         return Err(Error::Interrupted);
                     }

@@ -212,8 +212,16 @@ pub(super) fn conclude(
                 Mode::Direct => into.1 = one,
             }
         }
-        let sorted = is_sorted(&predicted, all) || zones.iter().any(|z| is_a_hint(z));
-        verdicts[usize::from(*mode == Mode::Direct)] = verdict(&tags, &predicted.drives, sorted);
+        let zoned = zones.iter().any(|z| is_a_hint(z));
+        let sorted = is_sorted(&predicted, all) || zoned;
+        let mut verdict = verdict(&tags, &predicted.drives, sorted);
+        if verdict == Verdict::NotDelivered && !zones.is_empty() {
+            notes.push(
+                "zones: XFS opened none for a hint; it may have had none to spare".to_owned(),
+            );
+            verdict = Verdict::Unknown;
+        }
+        verdicts[usize::from(*mode == Mode::Direct)] = verdict;
     }
     notes.sort_unstable();
     notes.dedup();
