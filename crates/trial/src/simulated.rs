@@ -191,10 +191,10 @@ mod tests {
     use crate::record::fixtures::{header, round};
     use crate::record::{FILE, Record, Recorded as RecordedRound, Writer};
 
-    /// A log of 200 pages that goes round beside 2,000 pages written at random.
+    /// A log of 2,000 pages that goes round beside 20,000 pages written at random.
     fn trace(path: &Path, hinted: bool) {
         let mut meta = Meta::new("record", vec![Device::new("a", None)]);
-        meta.usage = Some(Usage { bytes: 2500 * 4096, used_bytes: 2200 * 4096 });
+        meta.usage = Some(Usage { bytes: 24_000 * 4096, used_bytes: 22_000 * 4096 });
         let mut writer = TraceWriter::create(path, meta).unwrap();
         let file = |class: Class, name: &str| {
             let mut file = FileEntry::new(class.into());
@@ -205,11 +205,11 @@ mod tests {
             writer.files_mut().push(file(Class::Wal, "pg_wal/000000010000000000000001")).unwrap();
         let heap = writer.files_mut().push(file(Class::Relation, "base/5/16384")).unwrap();
         let mut random = 1_u64;
-        for at in 0..20_000_u64 {
+        for at in 0..80_000_u64 {
             random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
             let (page, file, hint) = match at % 2 {
-                0 => (at / 2 % 200, log, if hinted { Lifetime::Short } else { Lifetime::NotSet }),
-                _ => (200 + (random >> 33) % 2000, heap, Lifetime::NotSet),
+                0 => (at / 2 % 2000, log, if hinted { Lifetime::Short } else { Lifetime::NotSet }),
+                _ => (2000 + (random >> 33) % 20_000, heap, Lifetime::NotSet),
             };
             let event = shelflife_trace::Event {
                 time: at,
