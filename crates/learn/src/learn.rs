@@ -30,8 +30,9 @@ const LEAST_RU_PAGES: u32 = 128;
 const LEAST_PAGES: u32 = 1 << 15;
 /// How many groupings are tried on all of the first part.
 const FINALISTS: usize = 6;
-/// What a rule, and a name in it, must save at least to be taken: rules are to be few.
-const RULE_GAIN: f64 = 0.01;
+/// What a rule, and a name in it, must save at least to be taken: rules are to be few, and half a percent is what
+/// the simulator is held to.
+const RULE_GAIN: f64 = 0.005;
 const NAME_GAIN: f64 = 0.001;
 /// A saving up to this is noise; what the simulator is held to.
 const ALIKE: f64 = shelflife_ssd::STEADY_TOLERANCE;
