@@ -16,8 +16,8 @@ use crate::judge::{Apart, Contender, Judged};
 use crate::outcome::{Aim, Arm, Learned, LearnedRule, UnitShare};
 use crate::passes::Part;
 use crate::recording::{Recording, written};
-use crate::runner::{Found, LearnProgress, Runner, Stage, half_interval};
-use crate::scores::{Scores, score};
+use crate::runner::{Found, LearnProgress, Runner, Stage};
+use crate::scores::{Scores, score, spread};
 use crate::search::{self, Distinct, Groups, Scored, assign, lifetimes, named, rules, search};
 use crate::text::{Ruled, bare, write};
 use crate::units::{Applier, Unit, Units};
@@ -30,8 +30,7 @@ const LEAST_RU_PAGES: u32 = 128;
 const LEAST_PAGES: u32 = 1 << 15;
 /// How many groupings are tried on all of the first part.
 const FINALISTS: usize = 6;
-/// What a rule, and a name in it, must save at least to be taken: rules are to be few, and half a percent is what
-/// the simulator is held to.
+/// What a rule (as much as the simulator is held to), and a name in it, must save: rules are to be few.
 const RULE_GAIN: f64 = 0.005;
 const NAME_GAIN: f64 = 0.001;
 /// A saving up to this is noise; what the simulator is held to.
@@ -272,7 +271,6 @@ impl<'a> Learning<'a> {
         let apart = |groups: &Groups| rules(groups) > 0;
         let best = ranked.iter().map(|(groups, _)| groups).filter(|groups| apart(groups));
         finalists.extend(best.take(FINALISTS / 2).cloned());
-        // and the best with few rules: what the sample prefers by a hair needs not be better
         for most in 1..=3 {
             let few = ranked.iter().map(|(groups, _)| groups);
             let few = few.filter(|groups| apart(groups) && rules(groups) <= most);
@@ -492,27 +490,13 @@ impl<'a> Learning<'a> {
         !losses.is_empty()
     }
 
-    /// Half of the 95 % interval of what the ratios to no hints come to by the aim, over passes: where
-    /// one firmware decides, its own.
+    /// [`spread`] of what the policy's ratios to no hints come to.
     fn spread(&self, own: &[Option<Found>], off: &[Option<Found>]) -> f64 {
-        let pairs =
-            self.aimed.iter().filter_map(|at| Some((own[*at].as_ref()?, off[*at].as_ref()?)));
-        let pairs: Vec<(f64, Vec<f64>)> =
-            pairs.map(|(own, off)| (own.waf / off.waf, own.ratios(off))).collect();
-        let ends: Vec<f64> = match self.request.aim {
-            Aim::Worst => {
-                let worst = pairs.into_iter().max_by(|a, b| a.0.total_cmp(&b.0));
-                worst.map(|(_, ratios)| ratios).unwrap_or_default()
-            }
-            _ => {
-                let many = pairs.iter().map(|(_, ratios)| ratios.len()).min().unwrap_or(0);
-                let mean = |at: usize| {
-                    pairs.iter().map(|(_, ratios)| ratios[at]).sum::<f64>() / pairs.len() as f64
-                };
-                (0..many).map(mean).collect()
-            }
+        let ratios = |at: &usize| {
+            let (own, off) = (own[*at].as_ref()?, off[*at].as_ref()?);
+            Some((own.waf / off.waf, own.ratios(off)))
         };
-        half_interval(&ends).unwrap_or(0.0)
+        spread(&self.request.aim, self.aimed.iter().filter_map(ratios).collect())
     }
 
     /// Shares of the operations that get each lifetime, as bounds out of 2^32.

@@ -9,7 +9,7 @@ use crate::Error;
 use crate::drives::{Variant, space};
 use crate::outcome::Aim;
 use crate::passes::{Hints, Part, Passes, plan};
-use crate::runner::{Runner, Stage, one};
+use crate::runner::{Runner, Stage, half_interval, one};
 
 /// How often a drive is written over in the search before counting begins, and while it goes on: what is
 /// collected in turns comes in waves, of which a few must be counted.
@@ -35,6 +35,24 @@ fn guarded(aim: &Aim, ratios: &[f64]) -> f64 {
         Aim::Mean => score(aim, ratios) + loss.max(0.0),
         _ => score(aim, ratios),
     }
+}
+
+/// Half of the 95 % interval of what several firmwares' ratios to no hints come to, over passes: where one
+/// firmware decides, its own. Each firmware has its ratio, and that of each pass.
+pub(crate) fn spread(aim: &Aim, firmwares: Vec<(f64, Vec<f64>)>) -> f64 {
+    let passes: Vec<f64> = match aim {
+        Aim::Worst => {
+            let worst = firmwares.into_iter().max_by(|a, b| a.0.total_cmp(&b.0));
+            worst.map(|(_, ratios)| ratios).unwrap_or_default()
+        }
+        _ => {
+            let many = firmwares.iter().map(|(_, ratios)| ratios.len()).min().unwrap_or(0);
+            let of = firmwares.len() as f64;
+            let mean = |at: usize| firmwares.iter().map(|(_, ratios)| ratios[at]).sum::<f64>() / of;
+            (0..many).map(mean).collect()
+        }
+    };
+    half_interval(&passes).unwrap_or(0.0)
 }
 
 /// Scores of groupings on some writes.
