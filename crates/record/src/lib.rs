@@ -21,6 +21,7 @@
 //! event is in the trace or counted as lost; a hint of 0 is one that was read as 0.
 
 #![warn(missing_docs)]
+#![forbid(unsafe_code)]
 #![cfg_attr(not(feature = "bpf"), allow(dead_code, reason = "nothing records without it"))]
 
 mod device;
@@ -30,6 +31,8 @@ mod files;
 #[cfg(feature = "bpf")]
 mod kernel;
 mod naming;
+#[cfg(feature = "bpf")]
+mod object;
 pub mod pg;
 mod privileges;
 mod raw;

@@ -24,22 +24,6 @@
 #define BTRFS_BTREE_INO 1
 #define F2FS_FIRST_INO 3
 
-/* Addresses of the functions that end a bio, from /proc/kallsyms; 0 if not there. */
-const volatile __u64 fn_bio_chain_endio = 0;
-const volatile __u64 fn_iomap_dio_bio_end_io = 0;
-const volatile __u64 fn_ioend_writeback_end_bio = 0;
-const volatile __u64 fn_xfs_end_bio = 0;
-const volatile __u64 fn_xfs_buf_bio_end_io = 0;
-const volatile __u64 fn_xlog_bio_end_io = 0;
-const volatile __u64 fn_end_bio_bh_io_sync = 0;
-const volatile __u64 fn_journal_end_buffer_io_sync = 0;
-const volatile __u64 fn_ext4_end_buffer_io_sync = 0;
-const volatile __u64 fn_btrfs_simple_end_io = 0;
-const volatile __u64 fn_btrfs_orig_write_end_io = 0;
-const volatile __u64 fn_btrfs_clone_write_end_io = 0;
-const volatile __u64 fn_blkdev_bio_end_io = 0;
-const volatile __u64 fn_blkdev_bio_end_io_async = 0;
-
 static __always_inline bool is(void *function, __u64 address)
 {
 	return address && (__u64)function == address;
@@ -130,7 +114,7 @@ static __always_inline struct inode *lookup_owner(struct bio *bio, bool meta, __
 	struct inode *inode;
 
 	/* what is too large is split, and the parts chained to the whole */
-	for (int hop = 0; hop < 4 && is(end, fn_bio_chain_endio); hop++) {
+	for (int hop = 0; hop < 4 && is(end, known.bio_chain_endio); hop++) {
 		own = BPF_CORE_READ(own, bi_private);
 		end = BPF_CORE_READ(own, bi_end_io);
 	}
@@ -139,30 +123,30 @@ static __always_inline struct inode *lookup_owner(struct bio *bio, bool meta, __
 	 * Direct first: the pages are the writer's, and may belong to any file (PostgreSQL's shared
 	 * buffers are pages of /dev/zero).
 	 */
-	if (is(end, fn_iomap_dio_bio_end_io)) {
+	if (is(end, known.iomap_dio_bio_end_io)) {
 		struct iomap_dio *dio = BPF_CORE_READ(own, bi_private);
 
 		*whose = WHOSE_DIRECT;
 		return BPF_CORE_READ(dio, iocb, ki_filp, f_inode);
 	}
-	if (is(end, fn_blkdev_bio_end_io) || is(end, fn_blkdev_bio_end_io_async)) {
+	if (is(end, known.blkdev_bio_end_io) || is(end, known.blkdev_bio_end_io_async)) {
 		*whose = WHOSE_RAW;
 		return 0;
 	}
 
 	*whose = WHOSE_FILE;
 	if (bpf_core_field_exists(struct iomap_ioend, io_bio) &&
-	    (is(end, fn_ioend_writeback_end_bio) || is(end, fn_xfs_end_bio))) {
+	    (is(end, known.ioend_writeback_end_bio) || is(end, known.xfs_end_bio))) {
 		struct iomap_ioend *ioend =
 			(void *)own - bpf_core_field_offset(struct iomap_ioend, io_bio);
 
 		return BPF_CORE_READ(ioend, io_inode);
 	}
-	if (is(end, fn_btrfs_simple_end_io)) {
+	if (is(end, known.btrfs_simple_end_io)) {
 		inode = of_btrfs(own);
 		if (inode)
 			return inode;
-	} else if (is(end, fn_btrfs_orig_write_end_io) || is(end, fn_btrfs_clone_write_end_io)) {
+	} else if (is(end, known.btrfs_orig_write_end_io) || is(end, known.btrfs_clone_write_end_io)) {
 		struct btrfs_io_stripe *stripe = BPF_CORE_READ(own, bi_private);
 
 		if (bpf_core_field_exists(struct btrfs_io_stripe, bioc)) {
@@ -172,21 +156,21 @@ static __always_inline struct inode *lookup_owner(struct bio *bio, bool meta, __
 		}
 	}
 
-	if (is(end, fn_xlog_bio_end_io)) {
+	if (is(end, known.xlog_bio_end_io)) {
 		*whose = WHOSE_JOURNAL;
 		return 0;
 	}
-	if (is(end, fn_xfs_buf_bio_end_io)) {
+	if (is(end, known.xfs_buf_bio_end_io)) {
 		*whose = WHOSE_METADATA;
 		return 0;
 	}
-	bool buffer = is(end, fn_end_bio_bh_io_sync);
+	bool buffer = is(end, known.end_bio_bh_io_sync);
 	if (buffer) {
 		struct buffer_head *head = BPF_CORE_READ(own, bi_private);
 		void *then = BPF_CORE_READ(head, b_end_io);
 
 		/* the page may be a file's (data=journal), the place is the journal's */
-		if (is(then, fn_journal_end_buffer_io_sync) || is(then, fn_ext4_end_buffer_io_sync)) {
+		if (is(then, known.journal_end_buffer_io_sync) || is(then, known.ext4_end_buffer_io_sync)) {
 			*whose = WHOSE_JOURNAL;
 			return 0;
 		}

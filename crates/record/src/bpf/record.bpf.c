@@ -40,14 +40,6 @@ struct {
 	__type(value, struct retry_value);
 } retried SEC(".maps");
 
-const volatile __u32 page_size = 4096;
-
-__u64 lost = 0;          /* events that found no room */
-__u64 flushes = 0;
-__u64 zone_appends = 0;  /* their place is known only when they are done */
-__u64 retries = 0;       /* requests that a driver gave back and got again */
-__u64 waiting = 0;       /* entries of `retried` */
-
 /*
  * The functions that are not static are verified once and by themselves, however often they are
  * called: otherwise a kernel takes seconds to load this.
@@ -83,7 +75,7 @@ __noinline int emit(struct issuing *c, __u64 sector, __u32 bytes, __u32 whose)
 		return 0;
 	e = bpf_ringbuf_reserve(&events, sizeof(*e), 0);
 	if (!e) {
-		__sync_fetch_and_add(&lost, 1);
+		__sync_fetch_and_add(&counts.lost, 1);
 		return 0;
 	}
 	e->kind = KIND_ISSUE;
@@ -131,8 +123,8 @@ static long one_page(__u64 step, struct issuing *c)
 	length = BPF_CORE_READ(vec, bv_len);
 	at = (__u64)BPF_CORE_READ(vec, bv_offset) + c->in_vec;
 	page = BPF_CORE_READ(vec, bv_page);
-	page = (void *)page + at / page_size * bpf_core_type_size(struct page);
-	room = page_size - at % page_size;
+	page = (void *)page + at / known.page_size * bpf_core_type_size(struct page);
+	room = known.page_size - at % known.page_size;
 	length = length > c->in_vec ? length - c->in_vec : 0;
 	if (!length)
 		return 1;
@@ -245,7 +237,7 @@ static __always_inline bool again(struct request *rq)
 	struct retry_value *before;
 	bool same;
 
-	if (!waiting)
+	if (!counts.waiting)
 		return false;
 	before = bpf_map_lookup_elem(&retried, &key);
 	if (!before)
@@ -253,7 +245,7 @@ static __always_inline bool again(struct request *rq)
 	same = before->bio == (__u64)rq->bio && before->sector == rq->__sector &&
 	       before->bytes == rq->__data_len && before->start == rq->start_time_ns;
 	if (!bpf_map_delete_elem(&retried, &key))
-		__sync_fetch_and_add(&waiting, -1);
+		__sync_fetch_and_add(&counts.waiting, -1);
 	return same;
 }
 
@@ -266,7 +258,7 @@ int BPF_PROG(on_issue, struct request *rq)
 
 	if (op == bpf_core_enum_value(enum req_op, REQ_OP_FLUSH)) {
 		if (wanted(rq))
-			__sync_fetch_and_add(&flushes, 1);
+			__sync_fetch_and_add(&counts.flushes, 1);
 		return 0;
 	}
 	if (op == bpf_core_enum_value(enum req_op, REQ_OP_WRITE))
@@ -282,11 +274,11 @@ int BPF_PROG(on_issue, struct request *rq)
 	if (!device)
 		return 0;
 	if (op == bpf_core_enum_value(enum req_op, REQ_OP_ZONE_APPEND)) {
-		__sync_fetch_and_add(&zone_appends, 1);
+		__sync_fetch_and_add(&counts.zone_appends, 1);
 		return 0;
 	}
 	if (again(rq)) {
-		__sync_fetch_and_add(&retries, 1);
+		__sync_fetch_and_add(&counts.retries, 1);
 		return 0;
 	}
 	c.next = rq->bio;
@@ -310,7 +302,7 @@ int BPF_PROG(on_requeue, struct request *rq)
 	value.bio = (__u64)rq->bio;
 	value.bytes = rq->__data_len;
 	if (!bpf_map_update_elem(&retried, &key, &value, BPF_ANY))
-		__sync_fetch_and_add(&waiting, 1);
+		__sync_fetch_and_add(&counts.waiting, 1);
 	return 0;
 }
 

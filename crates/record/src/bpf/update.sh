@@ -1,5 +1,5 @@
 #!/bin/sh
-# Compiles the BPF program and generates its skeleton anew, in place of those that are checked in.
+# Compiles the BPF program anew, in place of the object that is checked in.
 #
 #   src/bpf/update.sh     (in crates/record, with clang 14 and llvm-strip)
 set -eu

@@ -54,6 +54,41 @@ struct name {
 	char text[MAX_PATH + MAX_NAME];
 };
 
+/*
+ * What is told before the program is loaded, and the only thing in .rodata. ../object.rs writes it by
+ * offset: addresses of the functions that end a bio, from /proc/kallsyms; 0 if not there.
+ */
+struct known {
+	__u64 bio_chain_endio;
+	__u64 iomap_dio_bio_end_io;
+	__u64 ioend_writeback_end_bio;
+	__u64 xfs_end_bio;
+	__u64 xfs_buf_bio_end_io;
+	__u64 xlog_bio_end_io;
+	__u64 end_bio_bh_io_sync;
+	__u64 journal_end_buffer_io_sync;
+	__u64 ext4_end_buffer_io_sync;
+	__u64 btrfs_simple_end_io;
+	__u64 btrfs_orig_write_end_io;
+	__u64 btrfs_clone_write_end_io;
+	__u64 blkdev_bio_end_io;
+	__u64 blkdev_bio_end_io_async;
+	__u64 page_size;
+};
+
+const volatile struct known known = {};
+
+/* What is counted, and the only thing in .bss. ../object.rs reads it by offset. */
+struct counts {
+	__u64 lost;         /* events that found no room */
+	__u64 flushes;
+	__u64 zone_appends; /* their place is known only when they are done */
+	__u64 retries;      /* requests that a driver gave back and got again */
+	__u64 waiting;      /* entries of `retried` */
+};
+
+struct counts counts = {};
+
 struct file_key {
 	__u64 ino;
 	__u32 dev;
