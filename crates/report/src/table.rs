@@ -87,14 +87,23 @@ fn cells<T: AsRef<str>>(row: impl IntoIterator<Item = T>) -> Vec<Cell> {
     row.into_iter().map(|cell| Cell::new(lines(cell.as_ref()))).collect()
 }
 
-/// `text` with control characters written out (`\u{1b}`), so that a name or a message from
-/// elsewhere cannot steer the terminal. Line breaks too: split first where they are meant.
+/// Characters that turn the direction of writing (Unicode bidi controls): a name that holds one
+/// could make the text around it read otherwise.
+const TURNS: [char; 11] = [
+    '\u{200e}', '\u{200f}', '\u{202a}', '\u{202b}', '\u{202c}', '\u{202d}', '\u{202e}', '\u{2066}',
+    '\u{2067}', '\u{2068}', '\u{2069}',
+];
+
+/// `text` with control characters and those that turn the direction of writing written out
+/// (`\u{1b}`), so that a name or a message from elsewhere cannot steer the terminal or the reader.
+/// Line breaks too: split first where they are meant.
 pub fn plain(text: &str) -> Cow<'_, str> {
-    if !text.contains(char::is_control) {
+    let steers = |c: char| c.is_control() || TURNS.contains(&c);
+    if !text.contains(steers) {
         return Cow::Borrowed(text);
     }
     let shown = text.chars().map(|c| match c {
-        c if c.is_control() => c.escape_default().to_string(),
+        c if steers(c) => c.escape_default().to_string(),
         c => c.to_string(),
     });
     Cow::Owned(shown.collect())
@@ -126,7 +135,8 @@ x         1000"
         let shown = table.to_string();
         assert!(shown.contains(r"\u{1b}[2Jx\r\u{9b}y"), "{shown}");
         assert!(shown.ends_with("\nz"), "{shown}");
-        assert_eq!(plain("größer"), "größer");
+        assert_eq!(plain("a\u{202e}b"), r"a\u{202e}b");
+        assert!(matches!(plain("größer <b>"), Cow::Borrowed(_)));
     }
 
     #[test]
