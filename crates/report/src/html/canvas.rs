@@ -164,6 +164,12 @@ fn y_ticks(height: f64) -> usize {
     (height / 55.0) as usize
 }
 
+/// What a picture shows, for those who do not see it: `Curves of off, wal-first`.
+pub(super) fn shows<'s>(what: &str, series: impl IntoIterator<Item = &'s Series>) -> String {
+    let names: Vec<&str> = series.into_iter().map(|series| series.name.as_str()).collect();
+    format!("{what} of {}", names.join(", "))
+}
+
 /// Which colour, pattern and mark is whose.
 pub(super) fn legend<'s>(series: impl IntoIterator<Item = &'s Series>, kind: Key) -> Markup {
     html! {

@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use super::canvas::{Frame, Key, Series, WIDE, colour, dashes, legend, spread, svg};
+use super::canvas::{Frame, Key, Series, WIDE, colour, dashes, legend, shows, spread, svg};
 use super::figure::Picture;
 use super::scale::{Extent, Scale};
 use super::table::{Cell, Table};
@@ -105,8 +105,7 @@ impl Picture for Curves {
         let ends: Vec<f64> = paths.iter().map(|(_, _, end)| *end).collect();
         let (bottom, top) = frame.y.pixels;
         let labels = spread(&ends, 14.0, top, bottom);
-        let says = self.curves.iter().map(|curve| curve.series.name.as_str());
-        let says = format!("Curves of {}", says.collect::<Vec<_>>().join(", "));
+        let says = shows("Curves", self.curves.iter().map(|curve| &curve.series));
         svg(
             size,
             name,

@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use super::canvas::{Frame, Key, Series, WIDE, colour, dashes, legend, svg};
+use super::canvas::{Frame, Key, Series, WIDE, colour, dashes, legend, shows, svg};
 use super::figure::Picture;
 use super::scale::Extent;
 use super::table::{Cell, Table};
@@ -54,8 +54,7 @@ impl Picture for Histogram {
             }
             if path.is_empty() { path } else { format!("{path}V{}", px(zero)) }
         };
-        let names = self.series.iter().map(|(series, _)| series.name.as_str());
-        let says = format!("Spread of {}", names.collect::<Vec<_>>().join(", "));
+        let says = shows("Spread", self.series.iter().map(|(series, _)| series));
         svg(
             size,
             name,

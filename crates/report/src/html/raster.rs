@@ -5,7 +5,7 @@
 
 use maud::{Markup, html};
 
-use super::canvas::{Frame, Key, Series, WIDE, colour, legend, svg};
+use super::canvas::{Frame, Key, Series, WIDE, colour, legend, shows, svg};
 use super::figure::Picture;
 use super::scale::Extent;
 use super::table::{Cell, Table};
@@ -149,8 +149,7 @@ impl Picture for Raster {
         let ends = [Extent::of([0.0, self.x.1]), Extent::of([0.0, self.y.1])];
         let frame = Frame::new(size, 14.0, (&self.x.0, ends[0]), (&self.y.0, ends[1]));
         let ((left, right), (bottom, top)) = (frame.x.pixels, frame.y.pixels);
-        let names = self.series.iter().map(|series| series.name.as_str());
-        let says = format!("Cells of {}", names.collect::<Vec<_>>().join(", "));
+        let says = shows("Cells", &self.series);
         svg(
             size,
             name,
