@@ -6,6 +6,7 @@
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
+use shelflife_report::in_full;
 
 use crate::Error;
 use crate::folder::Folder;
@@ -125,7 +126,7 @@ pub fn atlas(request: &Request, progress: &mut dyn FnMut(&Progress)) -> Result<A
         let fail = |drive: Option<String>, error: &Error| Failed {
             scenario: scenario.clone(),
             drive,
-            why: chain(error),
+            why: in_full(error),
         };
         let mut tell = |meter: &Meter, step: String, weight: f64, part: f64| {
             let (share, left) = meter.at(weight, part, begun.elapsed());
@@ -204,21 +205,6 @@ fn of_recording(what: &str, part: f64) -> f64 {
         _ => (0.0, 0.0),
     };
     from + (to - from) * part
-}
-
-/// An error with its causes.
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        let told = cause.to_string();
-        // transparent errors say what their causes say
-        if !text.ends_with(&told) {
-            text = format!("{text}: {told}");
-        }
-        source = cause.source();
-    }
-    text
 }
 
 #[cfg(test)]

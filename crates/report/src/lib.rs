@@ -22,9 +22,11 @@
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
+mod errors;
 pub mod html;
 mod table;
 mod units;
 
+pub use errors::in_full;
 pub use table::{Table, plain};
 pub use units::{bytes, count, duration, figure, percent};

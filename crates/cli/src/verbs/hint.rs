@@ -2,7 +2,7 @@
 
 use serde_json::json;
 use shelflife_lifetime::Lifetime;
-use shelflife_report::{Table, plain};
+use shelflife_report::{Table, in_full, plain};
 use shelflife_sweep::{Action, raw};
 
 use crate::args::{HintAction, HintArgs};
@@ -28,7 +28,7 @@ pub fn run(args: &HintArgs) -> Result<Done, Failure> {
             .iter()
             .map(|a| match &a.hint {
                 Ok(hint) => json!({"path": a.path.to_string_lossy(), "hint": hint.name()}),
-                Err(e) => json!({"path": a.path.to_string_lossy(), "error": chain(e)}),
+                Err(e) => json!({"path": a.path.to_string_lossy(), "error": in_full(e)}),
             })
             .collect();
         return Ok(Done::json(&rows)?.with_code(code));
@@ -41,19 +41,9 @@ pub fn run(args: &HintArgs) -> Result<Done, Failure> {
             Ok(hint) => {
                 table.row([hint.to_string(), plain(&path).into_owned()]);
             }
-            Err(e) => notes += &format!("shelflife: {}: {}\n", plain(&path), chain(e)),
+            Err(e) => notes += &format!("shelflife: {}: {}\n", plain(&path), in_full(e)),
         }
     }
     let text = if table.is_empty() { String::new() } else { format!("{table}\n") };
     Ok(Done { text, notes, code })
-}
-
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text += &format!(": {cause}");
-        source = cause.source();
-    }
-    text
 }

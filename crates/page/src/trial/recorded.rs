@@ -1,6 +1,7 @@
 //! What the recorder saw in the rounds: bytes by class and hint, lifetimes, places.
 
 use shelflife_report::html::{Axis, Bar, BarGroup, Bars, Figure, Section, Series, Unit};
+use shelflife_report::in_full;
 use shelflife_trace::{Trace, Volume};
 use shelflife_trial::{ArmFigures, Outcome, Results};
 
@@ -73,15 +74,10 @@ pub(super) fn traced(results: &Results) -> Vec<Section> {
     let Some((round, recorded)) = recorded else { return Vec::new() };
     let of = format!("round {} ({})", round.position + 1, round.label);
     let failed = |error: &dyn std::error::Error| {
-        let mut text = error.to_string();
-        let mut cause = error.source();
-        while let Some(error) = cause {
-            text += &format!(": {error}");
-            cause = error.source();
-        }
         vec![Section::new("How long data live").text(format!(
-            "The trace of {of}, {}, cannot be read any more: {text}",
-            recorded.trace.display()
+            "The trace of {of}, {}, cannot be read any more: {}",
+            recorded.trace.display(),
+            in_full(error)
         ))]
     };
     let trace = match Trace::open(&recorded.trace) {
