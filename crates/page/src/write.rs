@@ -8,6 +8,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use shelflife_report::html::Page;
+use tempfile::NamedTempFile;
 
 /// A page cannot be written.
 #[derive(Debug, thiserror::Error)]
@@ -21,17 +22,15 @@ pub struct Error {
 ///
 /// # Errors
 ///
-/// The path is a folder or lies in none.
+/// The path is a folder, or no file can be made beside it.
 pub fn check(path: &Path) -> Result<(), Error> {
-    let failed = |source| Error { path: path.to_owned(), source };
-    if path.is_dir() {
-        return Err(failed(io::ErrorKind::IsADirectory.into()));
-    }
-    let folder = folder(path);
-    match fs::metadata(folder).map_err(failed)?.is_dir() {
-        true => Ok(()),
-        false => Err(failed(io::ErrorKind::NotADirectory.into())),
-    }
+    let tried = match target(path) {
+        Target::File(file) => aside(&file).map(drop),
+        Target::Other(other) if other.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
+        // a pipe that is opened and closed again would have ended
+        Target::Other(_) => Ok(()),
+    };
+    tried.map_err(|source| Error { path: path.to_owned(), source })
 }
 
 /// Writes a page; an older one is replaced.
@@ -44,28 +43,43 @@ pub fn write(page: &Page, path: &Path) -> Result<(), Error> {
 }
 
 fn write_text(text: &str, path: &Path) -> io::Result<()> {
-    // a link is followed, and what is no file (a pipe, a terminal) cannot be replaced by one
-    let path = match fs::canonicalize(path) {
-        Ok(there) if there.is_file() => there,
-        Ok(other) => {
-            return fs::OpenOptions::new().write(true).open(other)?.write_all(text.as_bytes());
+    let path = match target(path) {
+        Target::File(path) => path,
+        Target::Other(path) => {
+            return fs::OpenOptions::new().write(true).open(path)?.write_all(text.as_bytes());
         }
-        Err(_) => path.to_owned(),
     };
-    let mut aside = tempfile::Builder::new()
-        .prefix(".page-")
-        // less the umask, as of any file
-        .permissions(Permissions::from_mode(0o666))
-        .tempfile_in(folder(&path))?;
+    let mut aside = aside(&path)?;
     aside.write_all(text.as_bytes())?;
     aside.as_file().sync_all()?;
     aside.persist(&path)?;
     Ok(())
 }
 
-fn folder(path: &Path) -> &Path {
-    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-    parent.unwrap_or(Path::new("."))
+/// What a path stands for. A link is followed.
+enum Target {
+    /// A file, or nothing yet.
+    File(PathBuf),
+    /// What cannot be replaced by a file: a pipe, a terminal, a folder.
+    Other(PathBuf),
+}
+
+fn target(path: &Path) -> Target {
+    match fs::canonicalize(path) {
+        Ok(there) if there.is_file() => Target::File(there),
+        Ok(other) => Target::Other(other),
+        Err(_) => Target::File(path.to_owned()),
+    }
+}
+
+/// A file beside `path` that goes with the value.
+fn aside(path: &Path) -> io::Result<NamedTempFile> {
+    let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    tempfile::Builder::new()
+        .prefix(".page-")
+        // less the umask, as of any file
+        .permissions(Permissions::from_mode(0o666))
+        .tempfile_in(folder.unwrap_or(Path::new(".")))
 }
 
 #[cfg(test)]
@@ -98,6 +112,10 @@ mod tests {
         assert!(said.contains(&*place.path().to_string_lossy()), "{said}");
         assert!(check(&place.path().join("no/page.html")).is_err());
         check(&place.path().join("page.html")).unwrap();
+        assert_eq!(fs::read_dir(place.path()).unwrap().count(), 0, "nothing is left");
+        check(Path::new("/dev/null")).unwrap();
+        // nobody makes files there, not even root
+        assert!(check(Path::new("/proc/self/page.html")).is_err());
         check(Path::new("page.html")).unwrap();
     }
 }
