@@ -16,6 +16,3 @@ mod write;
 
 pub use trial::{TrialPage, trial};
 pub use write::{Error, check, write};
-
-/// Colours for classes of files; what has none of its own shares the neutral one.
-const CLASS_COLOURS: usize = 7;

@@ -7,8 +7,8 @@ use shelflife_report::html::{Axis, Cell, Curve, Curves, Figure, Section, Series,
 use shelflife_report::{bytes, duration};
 use shelflife_trace::Trace;
 
-use crate::CLASS_COLOURS;
-
+/// Colours for classes of files; what has none of its own shares the neutral one.
+const CLASS_COLOURS: usize = 7;
 /// More memory is not worth a picture.
 const MEMORY: u64 = 2 << 30;
 /// A class with a smaller share of the bytes has no curve of its own.

@@ -53,6 +53,7 @@ pub fn trial(of: &TrialPage<'_>) -> Page {
         page = page.section(section);
     }
     let notes = outcome.notes.iter().map(String::as_str).chain(note);
+    let notes = notes.map(|note| note.replace('\n', " "));
     let notes = Section::new("What must be known beside this").list(notes);
     if !notes.is_empty() {
         page = page.section(notes);
