@@ -73,7 +73,8 @@ impl Doctor {
         })
     }
 
-    fn locate(&self, path: &Path) -> Result<Located, Error> {
+    /// Where `path` lies; also a device by its name alone.
+    pub(crate) fn locate(&self, path: &Path) -> Result<Located, Error> {
         match self.host.calls().locate(path) {
             Ok(place) if place.special => Err(Error::Special { path: path.to_owned() }),
             Ok(place) => Ok(place),
@@ -190,8 +191,7 @@ impl Doctor {
             true => disk.folder.clone(),
             false => disk.folder.join(name),
         };
-        let number = host.text(folder.join("dev"));
-        let number = number.and_then(|text| text.parse::<DevNumber>().ok());
+        let number: Option<DevNumber> = host.number(folder.join("dev"));
         let source = Path::new("/dev").join(name);
         let mounts = ways.mounts.iter().filter(|mount| {
             Some(mount.device) == number || (mount.device.major == 0 && mount.source == source)

@@ -39,9 +39,17 @@ pub enum Error {
         /// Bytes free.
         free: u64,
     },
+    /// No file can be made there.
+    #[error("nothing was written, for no file can be made in {}", path.display())]
+    NoFile {
+        /// The folder.
+        path: PathBuf,
+        /// The error.
+        source: io::Error,
+    },
     /// Neither block layer nor commands nor counters can be looked at.
     #[error(
-        "nothing was written, for nothing of it could be seen beside {} ({why})",
+        "nothing was written beside {}, for nothing of it could be seen: {why}",
         path.display()
     )]
     NothingToSee {
@@ -67,7 +75,9 @@ impl Error {
     /// Whether permission is what is missing.
     pub fn is_denied(&self) -> bool {
         match self {
-            Error::Path { source, .. } => source.kind() == io::ErrorKind::PermissionDenied,
+            Error::Path { source, .. } | Error::NoFile { source, .. } => {
+                source.kind() == io::ErrorKind::PermissionDenied
+            }
             Error::NothingToSee { .. } => true,
             Error::Server(shelflife_postgres::Error::Io { source, .. }) => {
                 source.kind() == io::ErrorKind::PermissionDenied

@@ -1,8 +1,9 @@
 //! `doctor` and `prove` on the machine at hand.
 
 use std::fs;
+use std::process::Command;
 
-use crate::support::{Need, Place, said};
+use crate::support::{Need, Place, said, skip};
 
 #[test]
 fn doctor_answers_and_ends_with_its_code() {
@@ -76,6 +77,34 @@ fn root_proves_several_paths_at_once() {
     }
 }
 
+/// Where no file can be made is known before any is written.
+#[test]
+fn root_is_told_of_a_folder_that_takes_no_files() {
+    let name = "root_is_told_of_a_folder_that_takes_no_files";
+    let Some(place) = Place::new(name, Need::Root) else { return };
+    for folder in ["good", "fixed"] {
+        fs::create_dir(place.path(folder)).unwrap();
+    }
+    // In a mount namespace of its own: nothing stays mounted.
+    let script = "mount --bind fixed fixed && mount -o remount,bind,ro fixed || exit 99
+        exec \"$@\"";
+    let ours = place.shelflife(["prove", "good", "fixed"]);
+    let mut command = Command::new("unshare");
+    command.args(["-m", "sh", "-c", script, "sh"]).current_dir(place.path(""));
+    command.arg(ours.get_program()).args(ours.get_args());
+    let told = said(&mut command);
+    let reason = match told.code {
+        Some(99) => "no mount namespace of one's own",
+        _ if told.err.contains("unshare") => "no mount namespace of one's own",
+        Some(3) => told.err.trim(),
+        _ => {
+            told.fails(2, &["nothing was written", "/fixed", "Read-only file system"]);
+            return;
+        }
+    };
+    skip::<()>(name, reason);
+}
+
 /// One path that is refused keeps all from being written to.
 #[test]
 fn one_wrong_path_of_several_is_wrong_use() {
@@ -83,6 +112,7 @@ fn one_wrong_path_of_several_is_wrong_use() {
     let told = said(&mut place.shelflife(["prove", ".", "/nowhere"]));
     told.fails(2, &["/nowhere"]);
     assert!(told.out.is_empty(), "{told:#?}");
+    said(&mut place.shelflife(["prove", "/dev/null"])).fails(2, &["/dev/null is neither file"]);
     assert_eq!(said(&mut place.shelflife(["prove"])).code, Some(2));
 }
 

@@ -9,6 +9,7 @@ use std::path::Path;
 use shelflife_record::{Issue, Seen, Target, Watch};
 
 use super::Sight;
+use super::proof::Requests;
 use crate::leaf::Leaf;
 
 /// For each drive where its devices stand among those that are watched, or why it is not.
@@ -31,14 +32,6 @@ pub(super) struct Issues<'w> {
     seen: &'w Seen,
     /// As [`Issue::device`] has them.
     devices: Vec<u16>,
-}
-
-/// Writes of one hint and stream.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) struct Issued {
-    pub(super) hint: u8,
-    pub(super) stream: u16,
-    pub(super) bytes: u64,
 }
 
 fn said(error: shelflife_record::Error) -> String {
@@ -117,14 +110,14 @@ impl Watched {
 }
 
 impl Issues<'_> {
-    /// Events that were lost, of whatever drive.
+    /// Events that were lost, or more than a watch keeps, of whatever drive.
     pub(super) fn lost(&self) -> u64 {
-        self.seen.tally.lost
+        self.seen.tally.lost.saturating_add(self.seen.not_kept)
     }
 }
 
 /// What was issued for a probe, by hint and stream; whether its file was known.
-pub(super) fn issued(issues: &Issues<'_>, sight: &Sight) -> (Vec<Issued>, bool) {
+pub(super) fn issued(issues: &Issues<'_>, sight: &Sight) -> (Vec<Requests>, bool) {
     let mine = |issue: &&Issue| {
         issue.whose.file().is_some_and(|key| {
             let device = rustix::fs::makedev(key.device.major, key.device.minor);
@@ -141,12 +134,12 @@ pub(super) fn issued(issues: &Issues<'_>, sight: &Sight) -> (Vec<Issued>, bool) 
     };
     // In its time: the number of an inode is given to another file later.
     let known = writes().any(|issue| mine(&issue));
-    let mut sums: Vec<Issued> = Vec::new();
+    let mut sums: Vec<Requests> = Vec::new();
     for issue in writes().filter(|issue| !known || mine(issue)) {
         let (hint, stream) = (issue.hint as u8, u16::from(issue.stream));
         match sums.iter_mut().find(|sum| (sum.hint, sum.stream) == (hint, stream)) {
             Some(sum) => sum.bytes += issue.length,
-            None => sums.push(Issued { hint, stream, bytes: issue.length }),
+            None => sums.push(Requests { hint, stream, bytes: issue.length }),
         }
     }
     sums.sort_by_key(|sum| std::cmp::Reverse(sum.bytes));

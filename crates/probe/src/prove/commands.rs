@@ -48,7 +48,9 @@ impl Tracer {
     pub(super) fn start() -> Result<Tracer, String> {
         let roots = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
         let root = roots.iter().map(Path::new).find(|root| root.join("instances").is_dir());
-        let root = root.ok_or("commands: tracefs is not mounted, or not shown without root")?;
+        let root = root.ok_or(
+            "commands: tracefs is not mounted at /sys/kernel/tracing, or not shown without root",
+        )?;
         let folder = root.join(format!("instances/shelflife-{}", std::process::id()));
         fs::create_dir(&folder)
             .map_err(|error| format!("commands: {}: {error}", folder.display()))?;

@@ -47,7 +47,7 @@ pub(super) fn now() -> u64 {
 }
 
 impl Files {
-    /// In `folder`, if there is room.
+    /// In `folder`, if there is room and files can be made.
     pub(super) fn make(folder: &Path, journalled: bool) -> Result<Files, Error> {
         let stat = rustix::fs::statvfs(folder).map_err(|e| Error::path(folder)(e.into()))?;
         let free = stat.f_bavail.saturating_mul(stat.f_frsize);
@@ -56,6 +56,8 @@ impl Files {
         if full || (stat.f_files > 0 && stat.f_favail < 100) {
             return Err(Error::Full { path: folder.to_owned(), free });
         }
+        tempfile::tempfile_in(folder)
+            .map_err(|source| Error::NoFile { path: folder.to_owned(), source })?;
         Ok(Files { folder: folder.to_owned(), journalled })
     }
 

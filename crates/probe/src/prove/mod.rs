@@ -32,7 +32,7 @@ use commands::{Device, Tracer};
 use counters::Counters;
 use files::Files;
 
-pub use proof::{Moved, Observed, ObservedLifetime, Proof, ProofReport, Ruling, Tagged};
+pub use proof::{Moved, Observed, ObservedLifetime, Proof, ProofReport, Requests, Ruling, Tagged};
 
 /// Bytes of one piece: more than 16 blocks of 4 KiB, for f2fs puts what is written back in less into
 /// its hot log whatever the hint (`fs/f2fs/data.c`, `min_hot_blocks`).
@@ -41,7 +41,7 @@ const PIECE: usize = 128 << 10;
 /// lie between each other.
 const PIECES: usize = 2;
 /// What is written at most beside a path: six lifetimes, two ways.
-pub const MOST_BYTES: u64 = (PIECE * PIECES * 6 * 2) as u64;
+const MOST_BYTES: u64 = (PIECE * PIECES * 6 * 2) as u64;
 /// No new piece is begun beside a path after this: an answer is worth that wait on a slow drive.
 const LONGEST: Duration = Duration::from_secs(30);
 
@@ -85,9 +85,9 @@ struct Written {
 ///
 /// # Errors
 ///
-/// Those of [`Doctor::path`]; [`Error::RawDevice`], [`Error::Full`];
-/// [`Error::NothingToSee`] without any right to look, or without a path. With any of these nothing was
-/// written to any of `paths`. [`Error::Interrupted`].
+/// Those of [`Doctor::path`]; [`Error::RawDevice`], [`Error::Full`], [`Error::NoFile`];
+/// [`Error::NothingToSee`] without any right to look, without a drive below, or without a path. With any
+/// of these nothing was written to any of `paths`. [`Error::Interrupted`].
 pub fn prove(paths: &[PathBuf], stop: &AtomicBool) -> Result<Proof, Error> {
     let host = Host::live();
     let doctor = Doctor::new(Host::live());
@@ -138,17 +138,16 @@ pub fn prove(paths: &[PathBuf], stop: &AtomicBool) -> Result<Proof, Error> {
 impl Place {
     /// The place beside `path`, and the kernel that doctor found.
     fn find(host: &Host, doctor: &Doctor, path: &Path) -> Result<(Kernel, Place), Error> {
-        let found = host.calls().locate(path).map_err(Error::path(path))?;
+        let found = doctor.locate(path)?;
         if found.block.is_some() {
             return Err(Error::RawDevice { path: path.to_owned() });
         }
         let folder = folder_beside(&found.path, found.folder);
         let report = doctor.path(&folder)?;
-        let Some(predicted) = report.answers.into_iter().next() else {
-            return Err(Error::NothingToSee {
-                path: folder,
-                why: "doctor has no answer".to_owned(),
-            });
+        let reaches = |answer: &Answer| !answer.drives.is_empty();
+        let Some(predicted) = report.answers.into_iter().next().filter(reaches) else {
+            let why = "no drive was found below it; `shelflife doctor PATH` says why";
+            return Err(Error::NothingToSee { path: folder, why: why.to_owned() });
         };
         let devices = commands::devices(host, &predicted.drives);
         Ok((report.kernel, Place { folder, predicted, devices, notes: Vec::new() }))
@@ -195,8 +194,8 @@ impl Place {
             let mut all: [Sight; 6] = std::array::from_fn(|_| Sight::default());
             let opened = files.open(mode);
             for piece in 0..PIECES {
-                // hinted ones first: zoned XFS with few zones opens one for whoever comes first, and
-                // all others share it
+                // Hinted ones first: zoned XFS with few zones opens one for whoever comes first, and
+                // all others share it.
                 for (lifetime, sight) in Lifetime::ALL.into_iter().zip(&mut all).rev() {
                     if stop.load(Ordering::Relaxed) {
                         return Err(Error::Interrupted);
@@ -226,7 +225,7 @@ impl Place {
                     sight.place = file.place();
                 }
             }
-            // while the files are there: a zone that nothing lives in is opened for others
+            // While the files are there: a zone that nothing lives in is opened for others.
             zones.extend(counters.zones());
             sights.push((mode, all));
         }

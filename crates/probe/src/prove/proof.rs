@@ -212,14 +212,12 @@ pub(super) fn conclude(
                 Mode::Direct => into.1 = one,
             }
         }
-        let zoned = zones.iter().any(|z| is_a_hint(z));
-        let sorted = is_sorted(&predicted, all) || zoned;
-        let mut verdict = verdict(&tags, &predicted.drives, sorted);
-        if verdict == Verdict::NotDelivered && !zones.is_empty() {
+        let sorted = if in_logs(&predicted, all) { Some(true) } else { in_zones(&zones) };
+        let verdict = verdict(&tags, &predicted.drives, sorted);
+        if verdict == Verdict::Unknown && sorted.is_none() {
             notes.push(
                 "zones: XFS opened none for a hint; it may have had none to spare".to_owned(),
             );
-            verdict = Verdict::Unknown;
         }
         verdicts[usize::from(*mode == Mode::Direct)] = verdict;
     }
@@ -268,17 +266,13 @@ fn observe(
     drives: &[Leaf],
     notes: &mut Vec<String>,
 ) -> Observed {
-    let (issued, by_file) = seen.map_or((Vec::new(), true), |seen| block::issued(seen, sight));
-    if seen.is_some() && !by_file && !issued.is_empty() {
+    let (block, by_file) = seen.map_or((Vec::new(), true), |seen| block::issued(seen, sight));
+    if !by_file && !block.is_empty() {
         notes.push("block layer: some writes are counted by their time, not by file".to_owned());
     }
-    let requests: Vec<Requests> = issued
-        .iter()
-        .map(|one| Requests { hint: one.hint, stream: one.stream, bytes: one.bytes })
-        .collect();
     let mut observed = Observed {
         bytes: sight.bytes,
-        block: requests,
+        block,
         commands: sum(sight.commands.iter().flatten().copied()),
         counted: sight.moved.clone(),
         failed: sight.failed.clone(),
@@ -363,7 +357,8 @@ fn has_no_field(drives: &[Leaf]) -> bool {
     !drives.is_empty() && drives.iter().all(|leaf| crate::block::has_no_field(&driver(leaf)))
 }
 
-fn verdict(all: &[Observed], drives: &[Leaf], sorted: bool) -> Verdict {
+/// `sorted` says whether the file system itself keeps lifetimes apart; nothing if that is not known.
+fn verdict(all: &[Observed], drives: &[Leaf], sorted: Option<bool>) -> Verdict {
     let Some((base, rest)) = all.split_first() else { return Verdict::Unknown };
     if !all.iter().all(|one| one.known) {
         return Verdict::Unknown;
@@ -372,19 +367,26 @@ fn verdict(all: &[Observed], drives: &[Leaf], sorted: bool) -> Verdict {
     let first = drives.iter().find_map(|leaf| leaf.fdp.as_ref()?.placements.first());
     let first = first.map(|one| one.placement);
     let tag = |one: &Observed| (one.group, one.placement.or(first));
-    match () {
-        () if rest.iter().any(|one| tag(one) != tag(base)) => Verdict::Delivered,
-        () if sorted => Verdict::FileSystemOnly,
-        () => Verdict::NotDelivered,
+    if rest.iter().any(|one| tag(one) != tag(base)) {
+        return Verdict::Delivered;
+    }
+    match sorted {
+        Some(true) => Verdict::FileSystemOnly,
+        Some(false) => Verdict::NotDelivered,
+        None => Verdict::Unknown,
     }
 }
 
-fn is_a_hint(zone: &str) -> bool {
-    ["short", "medium", "long", "extreme"].contains(&zone)
+/// Whether XFS has a zone open for a hint. Without any zone it does not sort; if it has some and none
+/// for a hint, that is not known: with none to spare it puts everything into those that are open.
+fn in_zones(zones: &[String]) -> Option<bool> {
+    let hints = [Lifetime::Short, Lifetime::Medium, Lifetime::Long, Lifetime::Extreme];
+    let hinted = zones.iter().any(|zone| hints.iter().any(|hint| zone == hint.name()));
+    if hinted || zones.is_empty() { Some(hinted) } else { None }
 }
 
 /// Whether f2fs put short or extreme elsewhere than files without a hint, and medium between those.
-fn is_sorted(predicted: &Answer, sights: &[Sight; 6]) -> bool {
+fn in_logs(predicted: &Answer, sights: &[Sight; 6]) -> bool {
     let place = |lifetime: Lifetime| sights[lifetime as usize].place;
     let Some(base) = place(Lifetime::NotSet).filter(|_| predicted.is_used_by("f2fs")) else {
         return false;

@@ -104,6 +104,9 @@ fn one(out: &mut String, report: &ProofReport) {
     if !report.zones.is_empty() {
         let _ = writeln!(out, "\nXFS has zones open for: {}.", report.zones.join(", "));
     }
+    if !report.notes.is_empty() {
+        out.push('\n');
+    }
     for note in &report.notes {
         let _ = writeln!(out, "note: {}", plain(note));
     }

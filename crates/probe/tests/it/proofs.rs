@@ -1,12 +1,28 @@
 //! Proofs of several paths, as people and programs get them.
 
 use std::path::Path;
+use std::sync::atomic::AtomicBool;
 
-use shelflife_probe::Verdict;
-use shelflife_probe::prove::{Proof, ProofReport, Ruling};
+use shelflife_probe::prove::{Proof, ProofReport, Ruling, prove};
+use shelflife_probe::{Error, Verdict};
 
 use crate::drives::nvme;
 use crate::machine::Machine;
+
+/// What `prove` of this path alone is refused for.
+fn refused(path: &str) -> Error {
+    prove(&[path.into()], &AtomicBool::new(false)).unwrap_err()
+}
+
+#[test]
+fn what_has_no_file_beside_it_is_refused() {
+    assert!(matches!(refused("/nowhere"), Error::Path { .. }));
+    // as doctor does: not "beside /dev"
+    assert!(matches!(refused("/dev/null"), Error::Special { .. }));
+    let error = refused("/proc");
+    assert!(matches!(error, Error::NothingToSee { .. }), "{error}");
+    assert!(error.to_string().contains("/proc") && error.to_string().contains("no drive"));
+}
 
 /// A proof of two paths, with these outcomes.
 fn proof(rulings: [Ruling; 2]) -> Proof {

@@ -108,15 +108,16 @@ fn no_identifier_is_that_of_the_first_handle() {
     let all = |short| {
         let mut all = vec![sent(None); 6];
         all[Lifetime::Short as usize] = sent(short);
-        verdict(&all, &drives, false)
+        verdict(&all, &drives, Some(false))
     };
     assert_eq!(all(None), Verdict::NotDelivered);
     assert_eq!(all(Some(0)), Verdict::NotDelivered, "the handle that takes everything");
     assert_eq!(all(Some(1)), Verdict::Delivered);
-    assert_eq!(verdict(&vec![sent(None); 6], &drives, true), Verdict::FileSystemOnly);
+    assert_eq!(verdict(&vec![sent(None); 6], &drives, Some(true)), Verdict::FileSystemOnly);
+    assert_eq!(verdict(&vec![sent(None); 6], &drives, None), Verdict::Unknown);
     let mut unknown = vec![sent(None); 6];
     unknown[5].known = false;
-    assert_eq!(verdict(&unknown, &drives, true), Verdict::Unknown);
+    assert_eq!(verdict(&unknown, &drives, Some(true)), Verdict::Unknown);
 }
 
 #[test]
@@ -133,4 +134,17 @@ fn a_handle_that_did_not_move_contradicts() {
 fn sums_are_by_tag() {
     let sums = sum([group(2, 10), group(3, 1), group(2, u64::MAX)].into_iter());
     assert_eq!(sums, [group(2, u64::MAX), group(3, 1)]);
+}
+
+/// With few zones XFS has none to spare for a hint: that it opened none says nothing.
+#[test]
+fn zones_without_a_hint_are_no_answer() {
+    let zones =
+        |names: &[&str]| in_zones(&names.iter().map(|n| (*n).to_owned()).collect::<Vec<_>>());
+    assert_eq!(zones(&[]), Some(false), "not zoned");
+    assert_eq!(zones(&["not_set"]), None);
+    assert_eq!(zones(&["none", "not_set"]), None);
+    for hint in ["short", "medium", "long", "extreme"] {
+        assert_eq!(zones(&["none", hint]), Some(true));
+    }
 }
