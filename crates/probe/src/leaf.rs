@@ -384,7 +384,10 @@ pub(crate) fn hears(kernel: &Kernel, block: &Block, drive: &Drive) -> String {
         },
         Kind::Other(_) => "no: no field for it",
         Kind::Unknown => "?",
-        _ => "",
+        Kind::Loop { .. } => "no: a loop device",
+        Kind::Mapper { .. } | Kind::Raid { .. } | Kind::Bcache { .. } | Kind::Drbd => {
+            "see its drives"
+        }
     };
     text.to_owned()
 }

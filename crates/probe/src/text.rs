@@ -20,7 +20,7 @@ impl Report {
         let mut out = String::new();
         match self.answers.as_slice() {
             [] => {}
-            [one] if self.devices.is_empty() => one_answer(&mut out, one, true),
+            [one] => one_answer(&mut out, one, true),
             all => several(&mut out, all),
         }
         if !self.devices.is_empty() {
@@ -36,6 +36,9 @@ impl Report {
             }
             out.push('\n');
             self.device_table(&mut out);
+        }
+        if !self.notes.is_empty() {
+            out.push('\n');
         }
         for note in &self.notes {
             let _ = writeln!(out, "note: {}", plain(note));
