@@ -32,22 +32,6 @@ pub enum Error {
     /// A sample of nothing.
     #[error("a sample of 1/{0}: choose 1/1 to 1/1048576")]
     Sample(u32),
-    /// Events of several devices, each with offsets of its own.
-    #[error(
-        "the trace is of several devices, and a drive is one: take one out with `shelflife trace \
-         cut --device`"
-    )]
-    Devices,
-    /// More pages than the simulator addresses.
-    #[error(
-        "the trace writes to {pages} pages of {page_bytes} bytes, and 2^32 − 1 are the most: cut it"
-    )]
-    TooManyPages {
-        /// Pages.
-        pages: u64,
-        /// Bytes of each.
-        page_bytes: u32,
-    },
     /// A trace that does not fit into memory.
     #[error(
         "the trace's {events} events take {needs_mib} MiB of memory and {limit_mib} MiB may be \

@@ -4,18 +4,13 @@
 //! remains one range, cut only where a run ends; 16 bytes an operation. A write grows to whole pages, a
 //! discard shrinks.
 
-use std::collections::HashMap;
-
-use shelflife_simulate::Pages;
+use shelflife_simulate::{Pages, Touched, span};
 use shelflife_ssd::Kind;
-use shelflife_trace::{Batch, Event, Op, Trace};
+use shelflife_trace::{Batch, Trace};
 
 use crate::Error;
-use crate::mix::{Mixed, mixed};
+use crate::mix::mixed;
 
-/// Pages of a piece of the bitmap.
-const PIECE: u64 = 512;
-const WORDS: usize = (PIECE / 64) as usize;
 /// The most pages of one operation.
 const MOST: u32 = (1 << 30) - 1;
 
@@ -88,57 +83,40 @@ impl Recording {
     ///
     /// # Errors
     ///
-    /// No writes, several devices, too many pages, no memory, or the trace cannot be read.
+    /// [`Error::TooLong`], and those of [`Touched::read`].
     pub fn read(
         trace: &Trace,
         page_bytes: u32,
         memory_bytes: Option<u64>,
         seen: &dyn Fn(u64) -> bool,
     ) -> Result<Recording, Error> {
-        let size = u64::from(page_bytes.max(1));
-        let mut touched = Touched::default();
-        let (mut device, mut events) = (None, 0_u64);
-        each(trace, seen, 0, &mut |event| {
-            events += 1;
-            let first = *device.get_or_insert(event.device);
-            if first != event.device {
-                return Err(Error::Devices);
-            }
-            match event.op {
-                Op::Write => touched.add(event.pages(size), page_bytes),
-                _ => Ok(()),
-            }
-        })?;
-        if touched.pages == 0 {
-            return Err(Error::NoWrites { trace: trace.folder().display().to_string() });
-        }
+        let touched = Touched::read(trace, page_bytes, seen)?;
+        let events = touched.events;
         let bytes = events.saturating_mul(size_of::<Packed>() as u64);
         if let Some(limit) = memory_bytes
             && bytes > limit
         {
             return Err(Error::TooLong { events, needs_mib: bytes >> 20, limit_mib: limit >> 20 });
         }
-        touched.sort();
         let mut ops = Vec::with_capacity(events as usize);
-        each(trace, seen, events, &mut |event| {
-            let (first, end, kind) = match event.op {
-                Op::Write => {
-                    let (first, pages) = event.pages(size);
-                    (first, first + pages, Kind::Write)
+        let (mut batch, mut number) = (Batch::default(), events);
+        let mut again = trace.events().without_processes();
+        while again.read(&mut batch)? {
+            for event in batch.iter() {
+                let (first, end, kind) = span(&event, page_bytes);
+                // fewer than 2^32
+                let (mut at, end) = (touched.rank(first) as u32, touched.rank(end) as u32);
+                while at < end {
+                    let pages = (end - at).min(MOST);
+                    ops.push(Packed::new(kind, at, pages, event.file.0));
+                    at += pages;
                 }
-                Op::Discard => (event.offset.div_ceil(size), event.end() / size, Kind::Trim),
-                Op::WriteZeroes => {
-                    (event.offset.div_ceil(size), event.end() / size, Kind::WriteZeroes)
-                }
-            };
-            let (mut at, end) = (touched.rank(first), touched.rank(end));
-            while at < end {
-                let pages = (end - at).min(MOST);
-                ops.push(Packed::new(kind, at, pages, event.file.0));
-                at += pages;
             }
-            Ok(())
-        })?;
+            number += batch.len() as u64;
+            if !seen(number) {
+                return Err(shelflife_trace::Error::Stopped.into());
+            }
+        }
         Ok(Recording::new(ops, touched.pages as u32))
     }
 
@@ -247,91 +225,9 @@ fn cut(ops: &[Packed], beyond: &[usize], runs: &[Run], pages: u32) -> Vec<Packed
     pieces
 }
 
-/// Calls `take` for every event.
-fn each(
-    trace: &Trace,
-    seen: &dyn Fn(u64) -> bool,
-    before: u64,
-    take: &mut dyn FnMut(&Event) -> Result<(), Error>,
-) -> Result<(), Error> {
-    let mut events = trace.events().without_processes();
-    let (mut batch, mut number) = (Batch::default(), before);
-    while events.read(&mut batch)? {
-        batch.iter().try_for_each(|event| take(&event))?;
-        number += batch.len() as u64;
-        if !seen(number) {
-            return Err(shelflife_trace::Error::Stopped.into());
-        }
-    }
-    Ok(())
-}
-
-/// The pages that are written.
-#[derive(Default)]
-struct Touched {
-    index: HashMap<u64, u32, Mixed>,
-    pieces: Vec<[u64; WORDS]>,
-    /// Touched pages before each piece.
-    before: Vec<u32>,
-    /// Numbers of pieces, in order.
-    sorted: Vec<(u64, u32)>,
-    pages: u64,
-}
-
-impl Touched {
-    fn add(&mut self, (first, count): (u64, u64), page_bytes: u32) -> Result<(), Error> {
-        let (mut page, end) = (first, first + count);
-        while page < end {
-            let stop = end.min((page / PIECE + 1) * PIECE);
-            let at = *self.index.entry(page / PIECE).or_insert_with(|| {
-                self.pieces.push([0; WORDS]);
-                self.pieces.len() as u32 - 1
-            });
-            let piece = &mut self.pieces[at as usize];
-            for page in page..stop {
-                let (word, bit) = ((page % PIECE / 64) as usize, 1 << (page % 64));
-                self.pages += u64::from(piece[word] & bit == 0);
-                piece[word] |= bit;
-            }
-            page = stop;
-        }
-        match self.pages {
-            pages if pages >= u64::from(u32::MAX) => Err(Error::TooManyPages { pages, page_bytes }),
-            _ => Ok(()),
-        }
-    }
-
-    fn sort(&mut self) {
-        self.sorted = self.index.iter().map(|(number, at)| (*number, *at)).collect();
-        self.sorted.sort_unstable();
-        self.before = vec![0; self.pieces.len()];
-        let mut before = 0;
-        for (_, at) in &self.sorted {
-            self.before[*at as usize] = before;
-            before += self.pieces[*at as usize].iter().map(|word| word.count_ones()).sum::<u32>();
-        }
-    }
-
-    /// How many touched pages lie before `page`.
-    fn rank(&self, page: u64) -> u32 {
-        let Some(at) = self.index.get(&(page / PIECE)) else {
-            let next = self.sorted.partition_point(|(number, _)| *number < page / PIECE);
-            // fewer than 2^32 by `add`
-            return self
-                .sorted
-                .get(next)
-                .map_or(self.pages as u32, |(_, at)| self.before[*at as usize]);
-        };
-        let (piece, word) = (&self.pieces[*at as usize], (page % PIECE / 64) as usize);
-        let whole: u32 = piece[..word].iter().map(|word| word.count_ones()).sum();
-        let part = piece[word] & ((1 << (page % 64)) - 1);
-        self.before[*at as usize] + whole + part.count_ones()
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use shelflife_trace::{Device, FileId, Meta, TraceWriter};
+    use shelflife_trace::{Device, Event, FileId, Meta, Op, TraceWriter};
 
     use super::*;
 
@@ -404,8 +300,12 @@ mod tests {
     #[test]
     fn what_cannot_be_decoded_is_said() {
         let other = Event { device: 1, file: FileId(0), ..event(0, 1) };
-        assert!(matches!(read(&[event(0, 1), other]), Err(Error::Devices)));
+        assert!(matches!(
+            read(&[event(0, 1), other]),
+            Err(Error::Simulate(shelflife_simulate::Error::Devices { .. }))
+        ));
         let discard = Event { op: Op::Discard, ..event(0, 1) };
-        assert!(matches!(read(&[discard]), Err(Error::NoWrites { .. })));
+        let none = read(&[discard]);
+        assert!(matches!(none, Err(Error::Simulate(shelflife_simulate::Error::NoWrites))));
     }
 }

@@ -3,9 +3,9 @@
 //! Invariant: a file gets here what the hook would give it at its path, and by `relation` rules
 //! what their author meant; a file that nobody knows gets nothing.
 
-use shelflife_layout::{Class, Layout, Text};
+use shelflife_layout::{Class, Layout, Table, Text};
 use shelflife_lifetime::Lifetime;
-use shelflife_policy::{Decision, Matcher, Policy};
+use shelflife_policy::Policy;
 use shelflife_trace::{FileClass, FileEntry, FileTable};
 
 use crate::Error;
@@ -42,7 +42,8 @@ impl Hinting {
             Hinting::Off => return Ok(Some(vec![Lifetime::NotSet; files.len()])),
             Hinting::Policy(policy) => policy,
         };
-        let found: Vec<_> = files.iter().map(|(_, file)| lifetime(policy, file)).collect();
+        let table = policy.compile();
+        let found: Vec<_> = files.iter().map(|(_, file)| lifetime(policy, &table, file)).collect();
         if found.iter().all(Option::is_none) {
             return Err(nothing(policy, files));
         }
@@ -50,8 +51,8 @@ impl Hinting {
     }
 }
 
-/// What `policy` gives `file`; `None`: no call.
-fn lifetime(policy: &Policy, file: &FileEntry) -> Option<Lifetime> {
+/// What `policy`, compiled to `table`, gives `file`; `None`: no call.
+fn lifetime(policy: &Policy, table: &Table, file: &FileEntry) -> Option<Lifetime> {
     let path = file.path.as_deref().map(str::as_bytes);
     let class = match (policy.layout(), file.class) {
         // Without a catalog's word it is a relation, and the hook takes it for one.
@@ -65,26 +66,9 @@ fn lifetime(policy: &Policy, file: &FileEntry) -> Option<Lifetime> {
         Layout::Postgres if class == Class::Outside => None,
         _ => path,
     };
-    let explained = policy.explain(class, inside, absolute.map(Text::whole));
-    let before = match explained.decision {
-        Decision::Rule { number, .. } => number,
-        _ => usize::MAX,
-    };
-    let mut rules = policy.rules().iter().take_while(|rule| rule.number < before);
-    let by_relation = rules.find(|rule| match &rule.matcher {
-        Matcher::Relation(wanted) => {
-            let wanted = &wanted.value;
-            let (schema, name) = match file.relation.as_deref().and_then(|r| r.split_once('.')) {
-                Some(parts) => parts,
-                None => return false,
-            };
-            wanted.schema == schema
-                && wanted.name == name
-                && wanted.database.as_ref().is_none_or(|db| Some(db) == file.database.as_ref())
-        }
-        _ => false,
-    });
-    by_relation.map(|rule| rule.lifetime).or(explained.lifetime)
+    let called = file.relation.as_deref();
+    let rule = called.and_then(|called| policy.relation_rule(file.database.as_deref(), called));
+    table.lookup_ruled(class, inside, absolute.map(Text::whole), rule)
 }
 
 fn nothing(policy: &Policy, files: &FileTable) -> Error {

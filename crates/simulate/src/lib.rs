@@ -42,3 +42,4 @@ pub use report::{ClassShare, Report, Row};
 pub use run::{Progress, Recorded, Request, Source, Synthetic, simulate};
 pub use size::{Pages, Size, Sized};
 pub use target::{Rules, Target};
+pub use touched::{Touched, span};

@@ -7,9 +7,9 @@ use std::sync::Arc;
 
 use shelflife_lifetime::Lifetime;
 use shelflife_ssd::{Kind, PRECONDITION_CLASS, Repeat, Workload};
-use shelflife_trace::{Batch, Event, Events, FileTable, Op, Trace};
+use shelflife_trace::{Batch, Event, Events, FileTable, Trace};
 
-use crate::touched::Touched;
+use crate::touched::{Touched, span};
 
 /// What all events of a replay are looked up in.
 pub(crate) struct Lookup {
@@ -18,7 +18,7 @@ pub(crate) struct Lookup {
     /// Lifetime of each file; as recorded, if there are none.
     pub lifetimes: Option<Vec<Lifetime>>,
     /// Bytes of a page of the drive.
-    pub page_bytes: u64,
+    pub page_bytes: u32,
     /// Pages of the drive; trims beyond are cut off.
     pub logical_pages: u64,
     /// Where pages go, if they are moved together.
@@ -42,15 +42,7 @@ impl Lookup {
     }
 
     fn op(&self, event: &Event) -> shelflife_ssd::Op {
-        let size = self.page_bytes.max(1);
-        let (first, end, kind) = match event.op {
-            Op::Write => {
-                let (first, pages) = event.pages(size);
-                (first, first + pages, Kind::Write)
-            }
-            Op::Discard => (event.offset.div_ceil(size), event.end() / size, Kind::Trim),
-            Op::WriteZeroes => (event.offset.div_ceil(size), event.end() / size, Kind::WriteZeroes),
-        };
+        let (first, end, kind) = span(event, self.page_bytes);
         let place = |page| match &self.moved {
             Some(touched) => touched.rank(page),
             None if kind == Kind::Write => page,
@@ -176,7 +168,7 @@ impl<W: Workload> Workload for Filled<W> {
 
 #[cfg(test)]
 mod tests {
-    use shelflife_trace::FileId;
+    use shelflife_trace::{FileId, Op};
 
     use super::*;
 

@@ -204,7 +204,10 @@ impl Recorded {
             lifetimes.push(hinting.by_file(files)?);
         }
         let mut touched: BTreeMap<u32, Arc<Touched>> = BTreeMap::new();
-        let seen = |events| progress(Progress { events, done: 0, of: 0, operations: 0 });
+        let seen = |events| {
+            progress(Progress { events, done: 0, of: 0, operations: 0 });
+            true
+        };
         let mut drives = Vec::new();
         for target in &request.targets {
             let page_bytes = target.page_bytes();
@@ -236,7 +239,7 @@ impl Recorded {
             let lookup = Arc::new(Lookup {
                 classes: classes.clone(),
                 lifetimes: lifetimes[hints].clone(),
-                page_bytes: drive.config.geometry.page_bytes.into(),
+                page_bytes: drive.config.geometry.page_bytes,
                 logical_pages: drive.sizes.logical_pages,
                 moved: drive.moved.clone(),
             });

@@ -6,6 +6,7 @@
 use std::collections::{HashMap, HashSet};
 
 use shelflife_lifetime::Lifetime;
+use shelflife_ssd::Kind;
 use shelflife_trace::{Batch, Event, Op, Trace};
 
 use crate::Error;
@@ -14,9 +15,26 @@ use crate::Error;
 const PIECE: u64 = 512;
 const WORDS: usize = (PIECE / 64) as usize;
 
+/// The pages of an event, first and one past the last, and what is done to them: a write grows to whole
+/// pages, a discard shrinks.
+pub fn span(event: &Event, page_bytes: u32) -> (u64, u64, Kind) {
+    let size = u64::from(page_bytes.max(1));
+    let whole = (event.offset.div_ceil(size), event.end() / size);
+    match event.op {
+        Op::Write => {
+            let (first, pages) = event.pages(size);
+            (first, first + pages, Kind::Write)
+        }
+        Op::Discard => (whole.0, whole.1, Kind::Trim),
+        Op::WriteZeroes => (whole.0, whole.1, Kind::WriteZeroes),
+    }
+}
+
 /// What a trace writes, counted in pages of one size.
 #[derive(Debug, Default)]
-pub(crate) struct Touched {
+pub struct Touched {
+    /// Events, of whatever kind.
+    pub events: u64,
     /// Bytes of a page.
     pub page_bytes: u32,
     /// Page writes.
@@ -61,26 +79,35 @@ fn count(bits: &[u64; WORDS]) -> u64 {
 }
 
 impl Touched {
-    /// Reads all of `trace`; `seen` is told how many events there were so far.
+    /// Reads all of `trace` in pages of `page_bytes`; `seen` is told how many events there were so
+    /// far, and whether to go on is its answer.
     ///
     /// # Errors
     ///
-    /// No writes, several devices, too many pages, or the trace cannot be read.
-    pub fn read(trace: &Trace, page_bytes: u32, seen: &dyn Fn(u64)) -> Result<Touched, Error> {
+    /// [`Error::NoWrites`], [`Error::Devices`], [`Error::TooManyPages`], [`Error::Trace`] if the trace
+    /// cannot be read or `seen` said no ([`shelflife_trace::Error::Stopped`]).
+    pub fn read(
+        trace: &Trace,
+        page_bytes: u32,
+        seen: &dyn Fn(u64) -> bool,
+    ) -> Result<Touched, Error> {
         let mut touched = Touched { page_bytes, ..Touched::default() };
         let (mut pieces, mut devices) = (HashMap::<u64, Piece>::new(), HashSet::new());
         let mut events = trace.events().without_processes();
-        let (mut batch, mut number) = (Batch::default(), 0);
+        let mut batch = Batch::default();
         while events.read(&mut batch)? {
             for event in batch.iter() {
                 devices.insert(event.device);
-                match event.op {
-                    Op::Write => touched.add(&event, &mut pieces)?,
-                    Op::Discard | Op::WriteZeroes => forget(&event, page_bytes, &mut pieces),
+                let (first, end, kind) = span(&event, page_bytes);
+                match kind {
+                    Kind::Write => touched.add(&event, (first, end), &mut pieces)?,
+                    _ => forget((first, end), &mut pieces),
                 }
             }
-            number += batch.len() as u64;
-            seen(number);
+            touched.events += batch.len() as u64;
+            if !seen(touched.events) {
+                return Err(shelflife_trace::Error::Stopped.into());
+            }
         }
         if devices.len() > 1 {
             return Err(Error::Devices { devices: devices.len() });
@@ -100,10 +127,13 @@ impl Touched {
         Ok(touched)
     }
 
-    fn add(&mut self, event: &Event, pieces: &mut HashMap<u64, Piece>) -> Result<(), Error> {
-        let (first, pages) = event.pages(u64::from(self.page_bytes));
-        let end = first + pages;
-        self.written += pages;
+    fn add(
+        &mut self,
+        event: &Event,
+        (first, end): (u64, u64),
+        pieces: &mut HashMap<u64, Piece>,
+    ) -> Result<(), Error> {
+        self.written += end - first;
         self.end = self.end.max(end);
         self.hinted |= event.hint != Lifetime::NotSet;
         let mut page = first;
@@ -140,10 +170,8 @@ impl Touched {
     }
 }
 
-/// Whole pages in the range of a discard are dead.
-fn forget(event: &Event, page_bytes: u32, pieces: &mut HashMap<u64, Piece>) {
-    let size = u64::from(page_bytes.max(1));
-    let (first, end) = (event.offset.div_ceil(size), event.end() / size);
+/// The pages of a discard are dead.
+fn forget((first, end): (u64, u64), pieces: &mut HashMap<u64, Piece>) {
     if first >= end {
         return;
     }
@@ -183,7 +211,7 @@ pub(crate) mod tests {
     fn touched_pages_are_moved_together_in_order() {
         let folder = tempfile::tempdir().unwrap();
         let events = [write(1 << 40, 1), write(510, 4), write(511, 1), write(3, 1)];
-        let touched = Touched::read(&trace(folder.path(), &events), 4096, &|_| ()).unwrap();
+        let touched = Touched::read(&trace(folder.path(), &events), 4096, &|_| true).unwrap();
         assert_eq!((touched.written, touched.pages, touched.end), (7, 6, (1 << 40) + 1));
         let ranks = [0, 3, 4, 510, 511, 512, 513, 514, 1 << 40, u64::MAX];
         assert_eq!(ranks.map(|page| touched.rank(page)), [0, 0, 1, 1, 2, 3, 4, 5, 5, 6]);
@@ -200,7 +228,7 @@ pub(crate) mod tests {
             let folder = folder.path().join(name);
             std::fs::create_dir(&folder).unwrap();
             let events = [&[write(510, 4), write(1 << 40, 1)], discards].concat();
-            let touched = Touched::read(&trace(&folder, &events), 4096, &|_| ()).unwrap();
+            let touched = Touched::read(&trace(&folder, &events), 4096, &|_| true).unwrap();
             (touched.pages, touched.alive)
         };
         assert_eq!(alive("part", &[discard(510 * 4096 + 1, 2 * 4096)]), (5, 4));
@@ -215,7 +243,7 @@ pub(crate) mod tests {
         let read = |name: &str, events: &[Event]| {
             let folder = folder.path().join(name);
             std::fs::create_dir(&folder).unwrap();
-            Touched::read(&trace(&folder, events), 4096, &|_| ()).unwrap_err()
+            Touched::read(&trace(&folder, events), 4096, &|_| true).unwrap_err()
         };
         let two = [write(0, 1), Event { device: 1, ..write(0, 1) }];
         assert!(matches!(read("two", &two), Error::Devices { devices: 2 }));
