@@ -56,13 +56,16 @@ impl Policy {
         &self.rules
     }
 
-    /// The rules about relations, which no compiled table holds: each with its number as
-    /// [`shelflife_layout::Table::lookup_ruled`] takes it.
-    pub fn relation_rules(&self) -> impl Iterator<Item = (u16, &RelationName, Lifetime)> {
+    /// The first rule for the relation that a catalog calls `schema.name` (`called`) and that lies in
+    /// `database` (`None`: all databases share it), which no compiled table holds: its number and
+    /// what it gives, as [`shelflife_layout::Table::lookup_ruled`] takes them.
+    pub fn relation_rule(&self, database: Option<&str>, called: &str) -> Option<(u16, Lifetime)> {
         // The parser has refused texts with more rules than there are numbers.
-        self.rules.iter().zip(0u16..).filter_map(|(rule, number)| match &rule.matcher {
-            Matcher::Relation(name) => Some((number, &name.value, rule.lifetime)),
-            Matcher::Class(_) | Matcher::Path(_) => None,
+        self.rules.iter().zip(0u16..).find_map(|(rule, number)| match &rule.matcher {
+            Matcher::Relation(name) if name.value.means(database, called) => {
+                Some((number, rule.lifetime))
+            }
+            _ => None,
         })
     }
 
@@ -184,9 +187,7 @@ impl RelationName {
         })
     }
 
-    /// Whether it means the relation that a catalog calls `schema.name` (`called`) and that lies in
-    /// `database`; `None` for one that all databases share.
-    pub fn means(&self, database: Option<&str>, called: &str) -> bool {
+    fn means(&self, database: Option<&str>, called: &str) -> bool {
         // Neither of its parts holds a dot, so that there is one way to split what is equal.
         let names = called.strip_prefix(self.schema.as_str());
         names.and_then(|rest| rest.strip_prefix('.')) == Some(self.name.as_str())
@@ -233,15 +234,16 @@ mod tests {
     }
 
     #[test]
-    fn relation_rules_have_the_numbers_that_the_table_counts_by() {
+    fn a_relation_rule_has_the_number_that_the_table_counts_by() {
         let text = "name = \"p\"\nlayout = \"postgres\"\n\
             [[rule]]\nclass = \"wal\"\nlifetime = \"short\"\n\
             [[rule]]\nrelation = \"public.t\"\nlifetime = \"short\"\n\
             [[rule]]\nclass = \"relation\"\nlifetime = \"long\"\n";
         let policy = Policy::parse(text, "p").expect("a policy");
-        let rules: Vec<_> = policy.relation_rules().map(|(n, _, lifetime)| (n, lifetime)).collect();
-        assert_eq!(rules, [(1, Lifetime::Short)]);
-        let found = policy.compile().lookup_ruled(Class::Relation, None, None, Some(rules[0]));
+        let rule = policy.relation_rule(None, "public.t");
+        assert_eq!(rule, Some((1, Lifetime::Short)));
+        assert_eq!(policy.relation_rule(None, "public.other"), None);
+        let found = policy.compile().lookup_ruled(Class::Relation, None, None, rule);
         assert_eq!(found, Some(Lifetime::Short));
     }
 }

@@ -19,7 +19,7 @@ use shelflife_control::{Page, State};
 use shelflife_layout::relation::{RelationKey, relation_file};
 use shelflife_layout::{Class, Text, postgres::classify};
 use shelflife_lifetime::Lifetime;
-use shelflife_policy::{Policy, RelationName};
+use shelflife_policy::Policy;
 use shelflife_postgres::catalog::Relation;
 use shelflife_run::Cataloged;
 use shelflife_sweep::decide;
@@ -34,29 +34,24 @@ const TRIES: u8 = 9;
 /// page holds that policy.
 #[derive(Debug)]
 pub(crate) struct Rules {
-    policy: String,
+    policy: Policy,
     checksum: u64,
-    rules: Vec<(u16, RelationName, Lifetime)>,
     /// The state of the page that was compared last, and what came of it.
     compared: Mutex<Option<(State, bool)>>,
 }
 
 impl Rules {
     pub(crate) fn of(policy: &Policy) -> Rules {
-        let rules = policy.relation_rules();
         Rules {
-            policy: policy.name().to_owned(),
+            policy: policy.clone(),
             checksum: policy.compile().checksum(),
-            rules: rules.map(|(number, name, given)| (number, name.clone(), given)).collect(),
             compared: Mutex::new(None),
         }
     }
 
     /// The first rule that means this relation.
     fn rule_for(&self, relation: &Relation) -> Option<(u16, Lifetime)> {
-        let means = |name: &RelationName| name.means(relation.database.as_deref(), &relation.name);
-        let found = self.rules.iter().find(|(_, name, _)| means(name));
-        found.map(|(number, _, given)| (*number, *given))
+        self.policy.relation_rule(relation.database.as_deref(), &relation.name)
     }
 
     /// Whether the page holds the policy that these rules are of.
@@ -66,7 +61,8 @@ impl Rules {
             Some((at, holds)) if at == state => holds,
             _ => {
                 let mut buffer = [0; 64];
-                let holds = page.policy_name(state, &mut buffer) == Some(self.policy.as_bytes())
+                let holds = page.policy_name(state, &mut buffer)
+                    == Some(self.policy.name().as_bytes())
                     && page.table(state).checksum() == self.checksum;
                 *compared = Some((state, holds));
                 holds
@@ -183,6 +179,16 @@ impl Relations {
             drop(wanted);
             self.wake();
         }
+    }
+
+    /// Leaves the files of databases that nobody can connect to, as to `template0`, to the next
+    /// reading of everything.
+    fn give_up(&self, closed: &BTreeSet<u32>) {
+        let mut wanted = self.wanted.lock().unwrap_or_else(PoisonError::into_inner);
+        let unknown = wanted.unknown.iter_mut();
+        unknown
+            .filter(|(key, _)| closed.contains(&key.database))
+            .for_each(|(_, tries)| *tries = TRIES);
     }
 
     /// Asks for a reading of everything.

@@ -87,6 +87,8 @@ impl Turn<'_> {
                 let unreadable = catalog.unreadable().map(|(oid, _)| oid).collect();
                 let found = found(&catalog, &reading, &rules);
                 hint(hub, self.folder, self.relations.take(found, &unreadable, all, &rules));
+                let closed = catalog.unreadable().filter(|(_, why)| *why == TAKES_NO_CONNECTIONS);
+                self.relations.give_up(&closed.map(|(oid, _)| oid).collect());
             }
             Err(Error::Interrupted) => {}
             Err(error) => {

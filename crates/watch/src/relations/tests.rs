@@ -88,6 +88,20 @@ fn what_is_unknown_is_asked_for_until_it_is_given_up_and_then_anew() {
 }
 
 #[test]
+fn what_lies_in_a_database_that_takes_no_connections_is_not_asked_for() {
+    let (relations, rules) = relations();
+    let none = BTreeSet::new();
+    relations.take(HashMap::new(), &none, true, &rules);
+    relations.note(key(4, 7));
+    relations.note(key(5, 7));
+    assert_eq!(relations.figures().unknown, 2);
+    relations.give_up(&BTreeSet::from([4]));
+    relations.note(key(4, 7));
+    let wanted = relations.wanted.lock().expect("whole");
+    assert_eq!(wanted.open().collect::<Vec<_>>(), [key(5, 7)]);
+}
+
+#[test]
 fn rules_for_relations_count_while_the_page_holds_their_policy_and_classes_always() {
     let dir = tempfile::tempdir().expect("a folder");
     let registry = Registry::at(dir.path().join("state")).expect("a state folder");
