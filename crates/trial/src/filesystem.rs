@@ -83,7 +83,8 @@ impl Wanted {
             return Ok(());
         }
         Err(Error::Filesystem {
-            what: "only root can make and mount a file system (or leave out --fs)".into(),
+            what: "only root can make and mount a file system (`trial` needs none without --fs)"
+                .into(),
             told: String::new(),
         })
     }

@@ -8,9 +8,9 @@ use std::path::Path;
 
 use serde::Serialize;
 use shelflife_simulate::{Hinting, Recorded, Request, Size, Target, simulate};
-use shelflife_trace::{Trace, Usage};
+use shelflife_trace::{Meta, Trace};
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::outcome::{Kept, rounds_of};
 use crate::record::Results;
 
@@ -71,13 +71,18 @@ impl Bounds {
     }
 }
 
-/// Simulates the last recorded blocks; `None` if none was recorded whole, its traces are gone, or no arm
-/// is without hints. `go_on` is asked between simulations.
+/// Simulates the last recorded blocks on all processors; `None` if none was recorded whole, its traces are
+/// gone, or no arm is without hints. `go_on` is asked between simulations. No simulation takes more than
+/// `memory_bytes`, if that is given.
 ///
 /// # Errors
 ///
-/// A trace cannot be read, or cannot be simulated; [`Error::Postgres`] (interrupted) if `go_on` said no.
-pub fn simulated(results: &Results, go_on: &mut dyn FnMut() -> bool) -> Result<Option<Simulated>> {
+/// A trace cannot be read, or cannot be simulated; [`crate::Error::Postgres`] (interrupted) if `go_on` said no.
+pub fn simulated(
+    results: &Results,
+    memory_bytes: Option<u64>,
+    go_on: &mut dyn FnMut() -> bool,
+) -> Result<Option<Simulated>> {
     let spec = &results.header.spec;
     let Some(off) = spec.arms.iter().position(|arm| arm.policy.is_none()) else { return Ok(None) };
     let Kept { kept, .. } = rounds_of(results);
@@ -90,71 +95,71 @@ pub fn simulated(results: &Results, go_on: &mut dyn FnMut() -> bool) -> Result<O
     let whole = (0..spec.blocks).filter_map(|block| {
         arms.clone().map(|arm| trace(block, arm)).collect::<Option<Vec<&Path>>>()
     });
-    let mut whole: Vec<Vec<&Path>> = whole.collect();
-    let many = whole.len();
-    whole.drain(..many.saturating_sub(BLOCKS));
-    if whole.is_empty() {
-        return Ok(None);
-    }
+    let whole: Vec<Vec<&Path>> = whole.collect();
+    let last = &whole[whole.len().saturating_sub(BLOCKS)..];
+    let Some(first) = last.first() else { return Ok(None) };
+    let sizes = sizes(Trace::open(first[off])?.meta());
+    let policies = spec.arms.iter().map(|arm| {
+        let policy = arm.parsed()?;
+        Ok(policy.map_or(Hinting::Off, |policy| Hinting::Policy(Box::new(policy))))
+    });
+    let policies: Vec<Hinting> = policies.collect::<Result<_>>()?;
     let drive = Target::named(DRIVE)?;
-    let mut full_percent = Vec::new();
-    let mut found = vec![[Vec::new(), Vec::new()]; spec.arms.len()];
-    for block in &whole {
-        let usage = Trace::open(block[off])?.meta().usage;
-        let written = Trace::open(block[off])?.meta().counts.written_bytes;
-        let sizes = sizes(usage, written);
-        full_percent = sizes.iter().map(|(percent, _)| *percent).collect();
-        for (arm, spec) in spec.arms.iter().enumerate() {
-            let policy = spec.parsed()?;
-            let policy = policy.map_or(Hinting::Off, |policy| Hinting::Policy(Box::new(policy)));
-            let own = spec.policy.as_ref().map_or(Hinting::Off, |_| Hinting::Recorded);
-            for (at, (path, hinting)) in
-                [(block[off], policy), (block[arm], own)].into_iter().enumerate()
-            {
-                let mut wafs = Vec::new();
-                for (_, size) in &sizes {
-                    if !go_on() {
-                        return Err(shelflife_postgres::Error::Interrupted.into());
-                    }
-                    wafs.push(waf(path, hinting.clone(), &drive, *size)?);
-                }
-                found[arm][at].push(wafs);
+    let mut wafs = |path: &Path, hintings: Vec<Hinting>, size: Size| {
+        if !go_on() {
+            return Err(shelflife_postgres::Error::Interrupted.into());
+        }
+        let request = Request { targets: vec![drive.clone()], size, memory_bytes };
+        wafs(path, hintings, &request)
+    };
+    // by size and arm
+    let none = vec![vec![Vec::new(); spec.arms.len()]; sizes.len()];
+    let (mut predicted, mut recorded) = (none.clone(), none);
+    for block in last {
+        for (at, (_, size)) in sizes.iter().enumerate() {
+            for (arm, waf) in wafs(block[off], policies.clone(), *size)?.into_iter().enumerate() {
+                predicted[at][arm].push(waf);
+                recorded[at][arm].push(match &policies[arm] {
+                    Hinting::Off if arm == off => waf,
+                    Hinting::Off => wafs(block[arm], vec![Hinting::Off], *size)?[0],
+                    _ => wafs(block[arm], vec![Hinting::Recorded], *size)?[0],
+                });
             }
         }
     }
-    let bounds = |blocks: &[Vec<Option<f64>>]| -> Vec<Bounds> {
-        let of = |at: usize| {
-            Bounds::of(&blocks.iter().filter_map(|wafs| *wafs.get(at)?).collect::<Vec<_>>())
-        };
-        (0..full_percent.len()).filter_map(of).collect()
+    let bounds = |of: &[Vec<Vec<f64>>], arm: usize| {
+        of.iter().filter_map(|by_arm| Bounds::of(&by_arm[arm])).collect()
     };
-    let arms = spec.arms.iter().zip(&found).map(|(arm, [predicted, recorded])| SimulatedArm {
-        label: arm.label.clone(),
-        predicted: bounds(predicted),
-        recorded: bounds(recorded),
+    let arms = spec.arms.iter().enumerate().map(|(arm, of)| SimulatedArm {
+        label: of.label.clone(),
+        predicted: bounds(&predicted, arm),
+        recorded: bounds(&recorded, arm),
     });
-    let arms = arms.collect();
     let mut notes = Vec::new();
-    if many > whole.len() {
-        notes.push(format!("simulated: the last {} of {many} recorded blocks", whole.len()));
+    if whole.len() > last.len() {
+        notes.push(format!(
+            "simulated: the last {} of {} recorded blocks",
+            last.len(),
+            whole.len()
+        ));
     }
     Ok(Some(Simulated {
         source: "simulated",
         drive: drive.name(),
-        full_percent,
-        blocks: whole.len(),
-        arms,
+        full_percent: sizes.iter().map(|(percent, _)| *percent).collect(),
+        blocks: last.len(),
+        arms: arms.collect(),
         notes,
     }))
 }
 
 /// As full as the file system was, and as a drive is that hints are for. A file system that is much larger
 /// than what was written is taken to have its share of data in what was.
-fn sizes(usage: Option<Usage>, written: u64) -> Vec<(f64, Size)> {
+fn sizes(meta: &Meta) -> Vec<(f64, Size)> {
     let mut sizes = Vec::new();
-    if let Some(usage) = usage {
+    if let Some(usage) = meta.usage {
         let percent = usage.used_bytes as f64 * 100.0 / usage.bytes.max(1) as f64;
-        let large = usage.bytes > written.saturating_mul(MOST_TIMES);
+        let large = usage.bytes > meta.counts.written_bytes.saturating_mul(MOST_TIMES);
         let size = if large { Size::Fit(percent.clamp(1.0, 100.0)) } else { Size::Recorded };
         sizes.push((percent, size));
     }
@@ -164,28 +169,37 @@ fn sizes(usage: Option<Usage>, written: u64) -> Vec<(f64, Size)> {
     sizes
 }
 
-fn waf(path: &Path, hinting: Hinting, drive: &Target, size: Size) -> Result<Option<f64>> {
-    let request = Request { targets: vec![drive.clone()], size, memory_bytes: None };
-    let run = |hinting| {
-        let recorded =
-            Recorded { trace: Trace::open(path)?, hintings: vec![hinting], repeat: true };
-        let report = simulate(&recorded.into(), &request, &|_| ())?;
-        Ok::<_, Error>(report.rows.first().map(|row| row.outcome.waf))
-    };
-    match run(hinting) {
-        // nothing that the policy names was written, or hints do not come so far
-        Err(Error::Simulate(
-            shelflife_simulate::Error::NoHints | shelflife_simulate::Error::MatchesNothing { .. },
-        )) => run(Hinting::Off),
-        other => other,
+/// Write amplification under each of `hintings`, in their order.
+fn wafs(path: &Path, mut hintings: Vec<Hinting>, request: &Request) -> Result<Vec<f64>> {
+    let trace = Trace::open(path)?;
+    for hinting in &mut hintings {
+        // nothing that the policy names was written
+        if let Err(shelflife_simulate::Error::MatchesNothing { .. }) =
+            hinting.by_file(trace.files())
+        {
+            *hinting = Hinting::Off;
+        }
     }
+    let run = |trace, hintings| {
+        let recorded = Recorded { trace, hintings, repeat: true };
+        simulate(&recorded.into(), request, &|_| ())
+    };
+    let many = hintings.len();
+    let report = match run(trace, hintings) {
+        // the round's policy named nothing that was written
+        Err(shelflife_simulate::Error::NoHints) => {
+            run(Trace::open(path)?, vec![Hinting::Off; many])?
+        }
+        report => report?,
+    };
+    Ok(report.rows.iter().map(|row| row.outcome.waf).collect())
 }
 
 #[cfg(test)]
 mod tests {
     use shelflife_layout::Class;
     use shelflife_lifetime::Lifetime;
-    use shelflife_trace::{Device, FileEntry, Meta, TraceWriter};
+    use shelflife_trace::{Device, FileEntry, TraceWriter, Usage};
 
     use super::*;
     use crate::record::fixtures::{header, round};
@@ -248,16 +262,16 @@ mod tests {
             writer.write(&Record::Round(Box::new(round))).unwrap();
         }
         let results = Results::read(&path).unwrap();
-        let found = simulated(&results, &mut || true).unwrap().unwrap();
+        let found = simulated(&results, None, &mut || true).unwrap().unwrap();
         assert_eq!((found.blocks, found.full_percent.len()), (2, 1));
         let [off, hinted] = &found.arms[..] else { panic!("{found:?}") };
         assert_eq!(off.predicted, off.recorded);
         assert_eq!(hinted.predicted, hinted.recorded);
         assert!(hinted.recorded[0].mean < off.recorded[0].mean * 0.97, "{found:?}");
-        assert!(simulated(&results, &mut || false).unwrap_err().is_interrupted());
+        assert!(simulated(&results, None, &mut || false).unwrap_err().is_interrupted());
         std::fs::remove_dir_all(folder.path().join("trace-0")).unwrap();
-        assert_eq!(simulated(&results, &mut || true).unwrap().unwrap().blocks, 1);
+        assert_eq!(simulated(&results, None, &mut || true).unwrap().unwrap().blocks, 1);
         std::fs::remove_dir_all(folder.path().join("trace-3")).unwrap();
-        assert_eq!(simulated(&results, &mut || true).unwrap(), None);
+        assert_eq!(simulated(&results, None, &mut || true).unwrap(), None);
     }
 }

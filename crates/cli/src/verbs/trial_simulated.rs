@@ -6,6 +6,8 @@ use indicatif::ProgressBar;
 use shelflife_report::{Table, figure};
 use shelflife_trial::{Bounds, Results, Simulated, simulated};
 
+use crate::verbs::simulate::memory;
+
 /// Simulates the recorded rounds; a line for the notes if that cannot be done.
 pub fn of(results: &Results, stop: &AtomicBool) -> (Option<Simulated>, Option<String>) {
     if !results.header.recorded {
@@ -13,7 +15,7 @@ pub fn of(results: &Results, stop: &AtomicBool) -> (Option<Simulated>, Option<St
     }
     // Hidden by itself where standard error is no terminal.
     let bar = ProgressBar::new_spinner().with_message("simulating the recorded rounds");
-    let found = simulated(results, &mut || {
+    let found = simulated(results, memory(), &mut || {
         bar.tick();
         !stop.load(Ordering::Relaxed)
     });
