@@ -26,7 +26,7 @@ one() {
 	if up "$1" "$2" "$3" "$4" "$5"; then
 		[ "$6" = ask ] || judge "$2"
 		say doctor shelflife doctor --json "$target"
-		[ ! -e /lab/proves ] || [ -b "$target" ] || places="$places $target"
+		[ -b "$target" ] || places="$places $target"
 	else
 		echo "${skip:-failed} $why" >&3
 	fi

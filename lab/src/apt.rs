@@ -167,11 +167,7 @@ fn patiently(command: &mut Command) -> Result<()> {
         }
         std::thread::sleep(pause);
     }
-    run(command).map_err(|error| {
-        let why = error.to_string();
-        let why = why.lines().last().unwrap_or_default().trim().to_owned();
-        CannotRun(format!("packages could not be fetched: {why}")).into()
-    })
+    run(command).map_err(|error| CannotRun::because("packages could not be fetched", &error))
 }
 
 /// What `apt.conf` must say so that apt reads and writes below `folder` only.

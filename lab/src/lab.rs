@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::path::PathBuf;
-use std::process::Command;
 
 use anyhow::{Context, Result};
 
@@ -24,6 +23,14 @@ impl std::fmt::Display for CannotRun {
 
 impl std::error::Error for CannotRun {}
 
+impl CannotRun {
+    /// `what`, and the last line of why.
+    pub fn because(what: &str, why: &anyhow::Error) -> anyhow::Error {
+        let why = why.to_string();
+        CannotRun(format!("{what}: {}", why.lines().last().unwrap_or_default().trim())).into()
+    }
+}
+
 /// Programs, packages and folders.
 pub struct Lab {
     /// Everything lies below it.
@@ -34,8 +41,6 @@ pub struct Lab {
     pub tools: Tools,
     /// The program under test, without debug information.
     pub program: PathBuf,
-    /// Whether it has the verb `prove`: then it must answer.
-    pub proves: bool,
     /// Its hook, if it is built.
     pub hook: PathBuf,
     refresh: bool,
@@ -54,11 +59,9 @@ impl Lab {
         let program = folder.join("shelflife");
         guest::stripped(&options.shelflife, &program)?;
         tools.runs(&program)?;
-        let help = Command::new(&program).args(["prove", "--help"]).output();
-        let proves = help.is_ok_and(|help| help.status.success());
         let above = options.shelflife.parent().and_then(|p| p.parent());
         let hook = above.context("the program lies in no folder")?.join(guest::HOOK);
-        Ok(Lab { folder, apt, tools, program, proves, hook, refresh: options.refresh })
+        Ok(Lab { folder, apt, tools, program, hook, refresh: options.refresh })
     }
 
     /// The kernel of a series, with its packages; it stays the same until a refresh is asked for.

@@ -29,6 +29,8 @@ pub struct Tally {
     pub disagree: usize,
     /// Cannot be on this kernel, or was not run.
     pub skipped: usize,
+    /// Of those that agree or disagree: prove answered.
+    pub proved: usize,
 }
 
 /// One cell.
@@ -49,20 +51,18 @@ pub fn cell(outcome: Option<&Outcome>) -> Cell {
         Some(Outcome { skipped: Some(why), .. }) => Cell::Skipped(why.clone()),
         Some(outcome) => {
             let lines = outcome.lines();
-            let prove = outcome.proves && !is_raw(outcome);
+            let prove = !stacks::is_raw(&outcome.stack);
             Cell::Judged(MODES.map(|name| agree::mode(&lines, name, prove)))
         }
     }
 }
 
-/// Prove writes files; a raw device has none.
-fn is_raw(outcome: &Outcome) -> bool {
-    stacks::by_name(&outcome.stack).is_some_and(|stack| stack.filesystem == "raw")
-}
-
 impl Cell {
     /// Counts it.
     pub fn count(&self, tally: &mut Tally) {
+        if matches!(self, Cell::Judged(modes) if modes.iter().all(|m| m.shown.is_some())) {
+            tally.proved += 1;
+        }
         match self {
             Cell::Skipped(_) => tally.skipped += 1,
             Cell::Judged(modes) if modes.iter().all(|m| m.trouble.is_none()) => tally.agree += 1,
@@ -112,12 +112,11 @@ pub fn document(columns: &[Column], date: &str, emulator: &str) -> (String, Tall
     for column in columns {
         let _ = writeln!(text, "| {} | {} |", column.release, column.packages.join(", "));
     }
-    let outcomes = columns.iter().flat_map(|column| column.results.values());
-    let proved = outcomes.filter(|o| o.proves && !is_raw(o)).count();
+    let Tally { agree, disagree, skipped, proved } = tally;
     let _ = writeln!(
         text,
-        "\n{} cells agree, {} disagree, {} skipped. Prove was asked in {proved} of them.",
-        tally.agree, tally.disagree, tally.skipped
+        "\n{agree} cells agree, {disagree} disagree, {skipped} skipped. Prove answered in {proved} \
+         of them."
     );
     (text + &body, tally)
 }
@@ -232,12 +231,11 @@ mod tests {
             skipped: None,
             seen: Part { build: String::new(), lines: vec!["probe buffered not-set".into()] },
             said: Part::default(),
-            proves: false,
         };
         let results = BTreeMap::from([("scsi-ext4".to_owned(), outcome)]);
         let column = Column { release: "7.3.4-amd64".into(), packages: vec!["p".into()], results };
         let (text, tally) = document(&[column], "1 May", "QEMU");
-        assert_eq!(tally, Tally { agree: 0, disagree: 1, skipped: STACKS.len() - 1 });
+        assert_eq!(tally, Tally { agree: 0, disagree: 1, skipped: STACKS.len() - 1, proved: 0 });
         assert!(text.contains("drive: unknown ✗"), "{text}");
         assert!(text.contains("skipped: not run"));
     }

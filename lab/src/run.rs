@@ -83,7 +83,7 @@ fn chosen(options: &StacksOptions) -> Result<Vec<&'static Stack>> {
     }
     let find = |name: &String| match stacks::by_name(name) {
         Some(stack) => Ok(stack),
-        None => bail!("no stack {name}; --list shows them"),
+        None => bail!("no stack {name}; `lab list` shows them"),
     };
     options.stack.iter().map(find).collect()
 }
@@ -177,14 +177,10 @@ impl Run {
         };
         let mut archive = guest::begin(&seat.initramfs(), &self.lab, kernel, guest::STACKS)?;
         archive.file(Path::new("lab/stacks"), 0o644, batch::list(left).as_bytes())?;
-        if self.lab.proves {
-            archive.file(Path::new("lab/proves"), 0o644, b"")?;
-        }
         archive.finish()?;
         let mut listener = Listener {
             store: &self.store,
             kernel,
-            proves: self.lab.proves,
             progress,
             left,
             current: None,

@@ -154,6 +154,11 @@ pub fn by_name(name: &str) -> Option<&'static Stack> {
     STACKS.iter().find(|stack| stack.name == name)
 }
 
+/// Whether the stack called `name` ends in a device, without a file system: prove writes files.
+pub fn is_raw(name: &str) -> bool {
+    by_name(name).is_some_and(|stack| stack.filesystem == "raw")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -28,9 +28,6 @@ pub struct Outcome {
     pub seen: Part,
     /// The program under test and what it said.
     pub said: Part,
-    /// Whether prove was asked.
-    #[serde(default)]
-    pub proves: bool,
 }
 
 /// Lines of the guest, and a name for what they were made with.
@@ -123,7 +120,6 @@ mod tests {
             skipped: None,
             seen: part("a", "probe buffered short"),
             said: part("p", "doctor 0 1 {}"),
-            proves: false,
         };
         open("a", "p").keep(&outcome).unwrap();
         let found = open("a", "p").find("7.3.4", "scsi-ext4").unwrap();

@@ -173,12 +173,8 @@ impl Tools {
     /// guest.
     pub fn runs(&self, program: &Path) -> Result<()> {
         let started = output(self.loader().arg(program).arg("--version"));
-        started.map(drop).map_err(|error| {
-            let why = error.to_string();
-            let why = why.lines().last().unwrap_or_default().trim().to_owned();
-            CannotRun(format!("the program does not start with the guest's libraries: {why}"))
-                .into()
-        })
+        let what = "the program does not start with the guest's libraries";
+        started.map(drop).map_err(|error| CannotRun::because(what, &error))
     }
 
     fn loader(&self) -> Command {
