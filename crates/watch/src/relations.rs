@@ -89,6 +89,8 @@ struct Book {
 struct Wanted {
     /// Files that are in no catalog so far, with the readings that did not have them.
     unknown: BTreeMap<RelationKey, u8>,
+    /// Databases that took no connections at the last reading of everything.
+    closed: BTreeSet<u32>,
     /// Something was added since the reading thread looked last.
     is_news: bool,
     /// Everything is to be read anew.
@@ -173,6 +175,9 @@ impl Relations {
             return;
         }
         let mut wanted = self.wanted.lock().unwrap_or_else(PoisonError::into_inner);
+        if wanted.closed.contains(&key.database) {
+            return;
+        }
         if let btree_map::Entry::Vacant(entry) = wanted.unknown.entry(key) {
             entry.insert(0);
             wanted.is_news = true;
@@ -181,14 +186,9 @@ impl Relations {
         }
     }
 
-    /// Leaves the files of databases that nobody can connect to, as to `template0`, to the next
-    /// reading of everything.
-    fn give_up(&self, closed: &BTreeSet<u32>) {
-        let mut wanted = self.wanted.lock().unwrap_or_else(PoisonError::into_inner);
-        let unknown = wanted.unknown.iter_mut();
-        unknown
-            .filter(|(key, _)| closed.contains(&key.database))
-            .for_each(|(_, tries)| *tries = TRIES);
+    /// Files of these databases are not asked for: nobody can connect to them, as to `template0`.
+    fn close(&self, databases: BTreeSet<u32>) {
+        self.wanted.lock().unwrap_or_else(PoisonError::into_inner).closed = databases;
     }
 
     /// Asks for a reading of everything.

@@ -82,13 +82,14 @@ impl Turn<'_> {
                 self.pace.ended(now, now - begun);
                 if all {
                     self.anew = now + ANEW;
+                    let unread = catalog.unreadable();
+                    let closed = unread.filter(|(_, why)| *why == TAKES_NO_CONNECTIONS);
+                    self.relations.close(closed.map(|(oid, _)| oid).collect());
                 }
                 self.relations.failed(refusal(&catalog));
                 let unreadable = catalog.unreadable().map(|(oid, _)| oid).collect();
                 let found = found(&catalog, &reading, &rules);
                 hint(hub, self.folder, self.relations.take(found, &unreadable, all, &rules));
-                let closed = catalog.unreadable().filter(|(_, why)| *why == TAKES_NO_CONNECTIONS);
-                self.relations.give_up(&closed.map(|(oid, _)| oid).collect());
             }
             Err(Error::Interrupted) => {}
             Err(error) => {
