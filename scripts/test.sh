@@ -15,9 +15,11 @@ grep -vE '^ +(PASS|SLOW) |^ *$|^──|^ *(running|test result|test ).*|stdout �
 cargo test --locked -q --workspace --doc >"$out.doc" 2>&1 || { status=1; cat "$out.doc"; }
 rm -f "$out.doc"
 
-passed=$(sed -n 's/.* \([0-9]*\) passed.*/\1/p' "$out" | tail -n 1)
-failed=$(sed -n 's/.* \([0-9]*\) failed.*/\1/p' "$out" | tail -n 1)
-skipped=$(grep -c '^ *skipped: ' "$out" || true)
+# The line of nextest alone: what a test prints, of its first try too, may hold the same words.
+summary=$(sed -n 's/^ *Summary \[[^]]*\]//p' "$out" | tail -n 1)
+passed=$(echo "$summary" | sed -n 's/.* \([0-9]*\) passed.*/\1/p')
+failed=$(echo "$summary" | sed -n 's/.* \([0-9]*\) failed.*/\1/p')
+skipped=$(sed -n '/^ *skipped: /p' "$out" | sort -u | wc -l)
 sed -n 's/^ *FLAKY 2\/2 *\[[^]]*\] *\(([^)]*)\)* */only at the second try: /p' "$out" | sort -u
 [ $status = 0 ] || [ "${failed:-0}" != 0 ] || failed=1
 echo
