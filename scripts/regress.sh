@@ -168,14 +168,19 @@ cp "$scratch/root/usr/lib/postgresql/$major/lib/autoinc.so" \
 chmod -R a+rX "$scratch"
 [ -z "$as_user" ] || chown -R "$user" "$scratch"
 
-# under NAME COMMAND…: under the hook, or beside a daemon for the folder $watched; what it prints goes to out/NAME.log, its result to $result.
+# A data folder beside whose server a daemon runs, instead of the hook.
+watched=
+way='under the hook'
+
+# under NAME COMMAND…: under the hook, or beside a daemon for $watched; what it prints goes to out/NAME.log, its
+# result to $result.
 under() {
 	name=$1
 	shift
 	result=0
 	began=$(date +%s)
 	run="shelflife run --policy temp-vs-rest --name $name --"
-	[ -z "${watched:-}" ] || run=
+	[ -z "$watched" ] || run=
 	# shellcheck disable=SC2086 # a list of words, or nothing
 	clean_run $run sh "$scratch/bin/regress-inside.sh" "$name" "$scratch/out/$name" "$@" \
 		>"$scratch/out/$name.log" 2>&1 </dev/null &
@@ -221,7 +226,7 @@ $name: ${seconds} s; hinted by class: ${classes:-nothing}"
 	for class in relation wal; do
 		case " $classes" in *" $class "*) ;; *) bad "no file of class $class was hinted" ;; esac
 	done
-	if [ -n "${watched:-}" ]; then
+	if [ -n "$watched" ]; then
 		check_daemon
 	elif [ -s "$scratch/out/$name.bare" ]; then
 		bad "server processes without the hook: $(sort -u "$scratch/out/$name.bare" | head -n 5)"
@@ -252,16 +257,12 @@ check_daemon() {
 }
 
 answer() {
-	way='under the hook'
-	[ -z "${watched:-}" ] || way='with the daemon attached'
 	answers="${answers:-}PostgreSQL ${version%%-*} $1 $way: $2; $hinted files were hinted; $switches switches
 "
 }
 
 # The result of pg_regress and its kin, whose output folder is $2.
 pg_regress_answer() {
-	way='under the hook'
-	[ -z "${watched:-}" ] || way='with the daemon attached'
 	log=$scratch/out/$name.log
 	total=$(sed -n 's/.*All \([0-9]*\) tests passed.*/\1/p' "$log")
 	if [ "$result" = 0 ] && [ -n "$total" ]; then
@@ -279,8 +280,6 @@ pg_regress_answer() {
 
 # TAP tests in folder $2. Those that fail are run again without the hook.
 prove_answer() {
-	way='under the hook'
-	[ -z "${watched:-}" ] || way='with the daemon attached'
 	log=$scratch/out/$name.log
 	files=$(sed -n 's/^Files=\([0-9]*\),.*/\1/p' "$log")
 	tests=$(sed -n 's/^Files=.*, Tests=\([0-9]*\),.*/\1/p' "$log")
@@ -322,26 +321,26 @@ folder() {
 }
 
 # pg_regress and its kin start a server of their own, with the settings that `make check` uses.
-core() {
-	out=$(folder core)
+regression() {
+	out=$(folder "$1")
 	sources=$scratch/src/test/regress
-	under core "$pgxs/src/test/regress/pg_regress" --temp-instance="$out/server" \
+	under "$1" "$pgxs/src/test/regress/pg_regress" --temp-instance="$out/server" \
 		--bindir="$bindir" --inputdir="$sources" --outputdir="$out" --dlpath="$scratch" \
 		--schedule="$sources/parallel_schedule" --max-concurrent-tests=20
 	case " $classes" in *' temp '*) ;; *) bad 'no file of class temp was hinted' ;; esac
 	pg_regress_answer 'regression suite' "$out"
 }
 
+core() {
+	regression core
+}
+
 watched() {
-	out=$(folder watched)
-	sources=$scratch/src/test/regress
-	watched=$out/server/data
-	under watched "$pgxs/src/test/regress/pg_regress" --temp-instance="$out/server" \
-		--bindir="$bindir" --inputdir="$sources" --outputdir="$out" --dlpath="$scratch" \
-		--schedule="$sources/parallel_schedule" --max-concurrent-tests=20
-	case " $classes" in *' temp '*) ;; *) bad 'no file of class temp was hinted' ;; esac
-	pg_regress_answer 'regression suite' "$out"
+	watched=$scratch/out/watched.d/server/data
+	way='with the daemon attached'
+	regression watched
 	watched=
+	way='under the hook'
 }
 
 decoding() {
