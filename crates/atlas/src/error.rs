@@ -20,15 +20,9 @@ pub enum Error {
     /// A trace cannot be read.
     #[error(transparent)]
     Trace(#[from] shelflife_trace::Error),
-    /// A policy does not meet a trace.
-    #[error(transparent)]
-    Simulate(#[from] shelflife_simulate::Error),
     /// A policy that was just written or is shipped is none: a defect.
     #[error("a policy is not valid, please report this")]
     Policy(#[from] shelflife_policy::Error),
-    /// A drive contradicts itself.
-    #[error(transparent)]
-    Drive(#[from] shelflife_ssd::Error),
     /// Something that was asked for makes no sense.
     #[error("{0}")]
     Request(String),
@@ -97,12 +91,13 @@ impl Error {
                     Server::ProgramsNotFound { .. }
                     | Server::ProgramMissing { .. }
                     | Server::NotRoot { .. }
+                    | Server::RootUser
+                    | Server::UnknownUser { .. }
                     | Server::UnsupportedVersion { .. },
                 ),
             ) => true,
             Error::Trial(shelflife_trial::Error::Record(error)) => error.is_denied(),
-            Error::Changed { .. } => true,
-            error => error.is_interrupted(),
+            _ => false,
         }
     }
 

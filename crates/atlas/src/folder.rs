@@ -28,16 +28,17 @@ const MAX_FILE: u64 = 64 << 20;
 pub(crate) fn name(scenario: &str) -> String {
     // a path names a scenario by its last folder
     let last = scenario.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
-    plain(last)
+    let name = plain(last);
+    if name.starts_with('.') || name == WORK { format!("_{name}") } else { name }
 }
 
-fn plain(text: &str) -> String {
+/// What a file name should not have replaced.
+pub(crate) fn plain(text: &str) -> String {
     let replaced = text.chars().map(|c| match c {
         c if c.is_ascii_alphanumeric() || "_-".contains(c) => c,
         _ => '.',
     });
-    let name: String = replaced.collect();
-    if name.starts_with('.') || name == WORK { format!("_{name}") } else { name }
+    replaced.collect()
 }
 
 /// An atlas's folder, made if it was not there, and ours until this goes.
@@ -60,11 +61,9 @@ impl Folder {
         }
     }
 
-    /// The folder of a scenario, made if it was not there.
-    pub(crate) fn scenario(&self, scenario: &str) -> Result<PathBuf, Error> {
-        let path = self.path.join(name(scenario));
-        make(&path)?;
-        Ok(path)
+    /// The folder of a scenario, there or not.
+    pub(crate) fn scenario(&self, scenario: &str) -> PathBuf {
+        self.path.join(name(scenario))
     }
 
     /// A folder for a server with a file system of `size` bytes: in memory if there is plenty, which
@@ -127,8 +126,9 @@ impl Drop for Work {
     }
 }
 
-fn make(path: &Path) -> Result<(), Error> {
-    fs::create_dir_all(path).map_err(Error::io("cannot make", path))
+/// Makes a folder, and those above it, if it is not there.
+pub(crate) fn make(path: &Path) -> Result<(), Error> {
+    fs::create_dir_all(path).map_err(Error::io("cannot make the folder", path))
 }
 
 /// Writes a file that is whole or not there.
@@ -166,21 +166,43 @@ pub(crate) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, E
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(failed()(error)),
     };
-    let mut text = String::new();
-    file.take(MAX_FILE).read_to_string(&mut text).map_err(failed())?;
+    let mut text = Vec::new();
+    file.take(MAX_FILE).read_to_end(&mut text).map_err(failed())?;
+    let damaged = |error: serde_json::Error| wrong(format!("it is damaged ({error})"));
     #[derive(serde::Deserialize)]
     struct Head {
         format: String,
         version: u32,
     }
-    let head: Head = serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?;
+    let head: Head = serde_json::from_slice(&text).map_err(damaged)?;
     if head.format != FORMAT || head.version != VERSION {
         return Err(wrong(format!(
-            "of format {} version {}, and this shelflife knows {FORMAT} version {VERSION}",
+            "it is of format {} version {}, and this shelflife knows {FORMAT} version {VERSION}",
             head.format, head.version
         )));
     }
-    serde_json::from_str(&text).map(Some).map_err(|error| wrong(error.to_string()))
+    serde_json::from_slice(&text).map(Some).map_err(damaged)
+}
+
+/// Removes what is said of a recording in its folder: files of ours, and the policies beside them. What
+/// else lies there stays.
+pub(crate) fn forget(folder: &Path) -> Result<(), Error> {
+    for entry in fs::read_dir(folder).map_err(Error::io("cannot read", folder))? {
+        let path = entry.map_err(Error::io("cannot read", folder))?.path();
+        let is_json = path.extension().is_some_and(|extension| extension == "json");
+        if !is_json || !matches!(read_json::<serde::de::IgnoredAny>(&path), Ok(Some(_))) {
+            continue;
+        }
+        for path in [path.with_extension("toml"), path] {
+            match fs::remove_file(&path) {
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                    return Err(Error::io("cannot remove", path)(error));
+                }
+                _ => {}
+            }
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -226,6 +248,29 @@ mod tests {
     }
 
     #[test]
+    fn only_files_of_ours_are_removed() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = |name: &str| dir.path().join(name);
+        let ours = "{\"format\":\"shelflife-atlas\",\"version\":1,\"drive\":{}}";
+        for (name, text) in [
+            ("ufs-5-groups.scsi.json", ours),
+            ("ufs-5-groups.scsi.toml", ""),
+            ("fdp.nvme-raw.json", ours),
+            ("scenario.toml", ""),
+            ("package.json", "{}"),
+            ("notes", ours),
+        ] {
+            fs::write(path(name), text).unwrap();
+        }
+        forget(dir.path()).unwrap();
+        let left = fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().file_name());
+        let mut left: Vec<_> = left.collect();
+        left.sort();
+        assert_eq!(left, ["notes", "package.json", "scenario.toml"]);
+        assert!(forget(&path("none")).is_err());
+    }
+
+    #[test]
     fn what_is_not_ours_is_said() {
         #[derive(Debug, serde::Deserialize)]
         struct Any {
@@ -235,6 +280,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a.json");
         assert!(read_json::<Any>(&path).unwrap().is_none());
+        fs::write(&path, b"{\"format\":\"\xff").unwrap();
+        assert!(matches!(read_json::<Any>(&path), Err(Error::NotOurs { .. })), "no text");
         for (text, told) in [
             ("", "EOF"),
             ("{\"format\":\"x\",\"version\":1}", "of format x version 1"),

@@ -19,7 +19,7 @@ use shelflife_ssd::{Drive, Isolation, Transport, Victim};
 use shelflife_trace::{Batch, Op, Trace};
 
 use crate::Error;
-use crate::folder::{FORMAT, VERSION, read_json, write, write_json};
+use crate::folder::{FORMAT, VERSION, plain, read_json, write, write_json};
 use crate::request::Request;
 
 /// Policies whose hints are described; the learned one is the third.
@@ -121,8 +121,7 @@ impl Judged {
 
 /// `ufs-5-groups.scsi`
 fn stem(drive: &Drive, transport: Transport) -> String {
-    let plain = |c: char| if c.is_ascii_alphanumeric() || "_-".contains(c) { c } else { '.' };
-    format!("{}.{}", drive.name.chars().map(plain).collect::<String>(), transport.name())
+    format!("{}.{}", plain(&drive.name), transport.name())
 }
 
 /// What is there of a drive in a scenario's folder.
@@ -133,11 +132,6 @@ pub(crate) fn existing(
 ) -> Result<Option<Judged>, Error> {
     let path = folder.join(stem(drive, transport) + ".json");
     Ok(read_json::<Judged>(&path)?.filter(|judged| judged.drive == *drive))
-}
-
-/// How the drive is sized for a recording: the recorded file system is the drive, and as full.
-fn size() -> Size {
-    Size::Recorded
 }
 
 /// Learns and judges; `step` is told the share that is done.
@@ -155,7 +149,8 @@ pub(crate) fn judge(
         transport,
         applier: Applier::Hook,
         relations: false,
-        size: size(),
+        // the recorded file system is the drive, and as full
+        size: Size::Recorded,
         aim: Aim::Mean,
         name: policy_name(&stem),
         seed: 1,

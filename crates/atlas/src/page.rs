@@ -9,7 +9,7 @@ use shelflife_report::html::{
 
 use crate::recorded::ClassLife;
 use crate::run::Atlas;
-use crate::table::{Kind, Row};
+use crate::table::{Kind, Row, distinct};
 
 /// Classes with a smaller share of the bytes have no curve.
 const SMALL: f64 = 0.01;
@@ -27,11 +27,7 @@ pub fn page(atlas: &Atlas) -> Page {
             .section(amplification(atlas))
             .section(lifetimes(atlas))
             .section(recordings(atlas));
-    let failed = atlas.failed.iter().map(|failed| {
-        let on = failed.drive.as_ref().map_or(String::new(), |drive| format!(" on {drive}"));
-        format!("{}{on}: {}", failed.scenario, failed.why)
-    });
-    let failed = Section::new("What failed").list(failed);
+    let failed = Section::new("What failed").list(atlas.failed.iter().map(ToString::to_string));
     if !failed.is_empty() {
         page = page.section(failed);
     }
@@ -49,16 +45,6 @@ pub fn page(atlas: &Atlas) -> Page {
 
 fn drives(atlas: &Atlas) -> Vec<&str> {
     distinct(atlas.rows.iter().map(|row| row.drive.as_str()))
-}
-
-fn distinct<'a>(all: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
-    let mut names = Vec::new();
-    for name in all {
-        if !names.contains(&name) {
-            names.push(name);
-        }
-    }
-    names
 }
 
 fn savings(atlas: &Atlas) -> Section {
@@ -189,15 +175,13 @@ fn recordings(atlas: &Atlas) -> Section {
     let mut notes = Vec::new();
     for entry in &atlas.entries {
         let captured = &entry.recorded.captured;
-        let wal =
-            ["wal", "wal-new"].map(|name| entry.recorded.class(name).map_or(0.0, |c| c.share));
         table.row([
             Entry::Text(captured.scenario.clone()),
             Entry::Number(captured.bytes as f64),
             Entry::Number(captured.cold_bytes as f64),
             Entry::Number(captured.written_bytes as f64),
             Entry::Number(captured.seconds),
-            Entry::Number(wal.iter().sum()),
+            Entry::Number(entry.recorded.wal_share()),
             Entry::Text(if captured.enough { "yes" } else { "no" }.to_owned()),
         ]);
         notes
@@ -219,15 +203,8 @@ mod tests {
     fn every_figure_is_in_the_page_and_names_are_escaped() {
         let mut recorded = recorded();
         recorded.captured.scenario = "<script>".to_owned();
-        let rows = vec![Row::new(&recorded, &judged()).unwrap()];
         let entries = vec![Made { recorded, judged: vec![judged()] }];
-        let atlas = Atlas {
-            source: "simulated",
-            answer: "best case".to_owned(),
-            rows,
-            entries,
-            failed: Vec::new(),
-        };
+        let atlas = Atlas::of(entries, Vec::new());
         let html = page(&atlas).to_string();
         assert!(html.contains("simulated") && html.contains("&lt;script&gt;"));
         assert!(!html.contains("<script"), "{html}");

@@ -5,6 +5,7 @@
 
 use shelflife_lifetime::Lifetime;
 use shelflife_report::figure;
+use shelflife_ssd::{Drive, Fit};
 
 use crate::judged::{Flow, Judged, LEARNED, StreamFlow};
 use crate::recorded::{ClassLife, Recorded};
@@ -18,8 +19,6 @@ const LITTLE: f64 = 0.05;
 const HARDLY: f64 = 1.05;
 /// Medians that differ by less are alike.
 const ALIKE: f64 = 1.5;
-/// The fewest pages of a unit that is scaled to a recording, as `shelflife_ssd` has it.
-const MIN_RU_PAGES: f64 = 64.0;
 
 /// What is to be explained.
 pub(crate) struct Case<'a> {
@@ -185,10 +184,11 @@ fn verdict(
 fn opened(case: &Case<'_>, flow: &Flow) -> String {
     let drive = &case.judged.drive;
     let more = flow.streams.len().saturating_sub(1) as f64;
-    let scale = case.recorded.drive_bytes() as f64 / drive.logical_bytes.max(1) as f64;
-    let unit = (drive.ru_bytes as f64 * scale).max(MIN_RU_PAGES * f64::from(drive.page_bytes));
-    let rho = drive.over_provisioning.or(drive.net_over_provisioning).unwrap_or(0.0);
-    let spare = (rho * case.recorded.drive_bytes() as f64).max(1.0);
+    let live_pages = case.recorded.drive_bytes() / u64::from(drive.page_bytes.max(1));
+    // a profile that was judged can be scaled
+    let scaled = drive.config(Some(Fit { live_pages, live_percent: 100.0 }));
+    let unit = scaled.map_or(0.0, |config| f64::from(config.geometry.ru_pages));
+    let spare = (spare(drive) * live_pages as f64).max(1.0);
     let (units, verb) = if more == 1.0 { ("unit", "takes") } else { ("units", "take") };
     format!(
         "{} more open {units} {verb} {} of the spare",
@@ -197,17 +197,20 @@ fn opened(case: &Case<'_>, flow: &Flow) -> String {
     )
 }
 
+/// Over-provisioning as the profile states it, as a share of its capacity.
+fn spare(drive: &Drive) -> f64 {
+    drive.over_provisioning.or(drive.net_over_provisioning).unwrap_or(0.0)
+}
+
 fn instead(case: &Case<'_>) -> String {
     if case.arm.starts_with("WAL") {
-        let wal = |name: &str| case.recorded.class(name).map_or(0.0, |class| class.share);
         return format!(
             "wal, {} of the bytes, goes to a drive of its own with the same over-provisioning, where \
              it is alone with itself",
-            percent(wal("wal") + wal("wal-new"))
+            percent(case.recorded.wal_share())
         );
     }
-    let drive = &case.judged.drive;
-    let rho = drive.over_provisioning.or(drive.net_over_provisioning).unwrap_or(0.0);
+    let rho = spare(&case.judged.drive);
     format!(
         "over-provisioning is {} instead of {}, for every byte, whatever it is",
         percent(rho + 0.07),
@@ -294,7 +297,7 @@ fn listed(names: &[&str]) -> String {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use shelflife_ssd::{Drive, Isolation, Transport, Victim};
+    use shelflife_ssd::{Isolation, Transport, Victim};
     use shelflife_trial::filesystem;
 
     use super::*;
@@ -433,9 +436,9 @@ pub(crate) mod tests {
 
     #[test]
     fn what_costs_is_explained_by_spare() {
-        // one unit of 16 GiB of 7 % of 7.68 TB
+        // one unit of 16 GiB of 7 % of 7.68 TB, scaled to whole pages
         let text = told("wal-first", Kind::Policy, 2.5, -0.1);
-        assert!(text.ends_with("and 1 more open unit takes 3.2 % of the spare"), "{text}");
+        assert!(text.ends_with("and 1 more open unit takes 3.19 % of the spare"), "{text}");
         let text = told("wal-first", Kind::Policy, 1.02, 0.0);
         assert!(text.contains("only 0.02 page is copied"), "{text}");
         let text = told("wal-first", Kind::Policy, 2.5, 0.001);

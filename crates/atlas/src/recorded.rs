@@ -12,7 +12,7 @@ use shelflife_trial::filesystem::Kind;
 use shelflife_trial::{CapturePlace, Captured, capture};
 
 use crate::Error;
-use crate::folder::{FORMAT, Folder, VERSION, read_json, write_json};
+use crate::folder::{FORMAT, Folder, VERSION, forget, make, read_json, write_json};
 use crate::request::Request;
 
 /// In a scenario's folder.
@@ -101,6 +101,11 @@ impl Recorded {
     pub fn class(&self, name: &str) -> Option<&ClassLife> {
         self.classes.iter().find(|class| class.name == name)
     }
+
+    /// Share of the bytes (0 to 1) that are WAL, in files that were there before and in new ones.
+    pub fn wal_share(&self) -> f64 {
+        ["wal", "wal-new"].iter().filter_map(|name| self.class(name)).map(|wal| wal.share).sum()
+    }
 }
 
 /// The recording in a scenario's folder, if it is there whole.
@@ -134,7 +139,8 @@ pub(crate) fn record(
     request: &Request,
     step: &mut dyn FnMut(&'static str, Option<f64>),
 ) -> Result<Recorded, Error> {
-    let own = folder.scenario(scenario)?;
+    let own = folder.scenario(scenario);
+    make(&own)?;
     let place = trace(&own);
     // without its facts it is what an interruption left
     match fs::remove_dir_all(&place) {
@@ -143,6 +149,8 @@ pub(crate) fn record(
         }
         _ => {}
     }
+    // and a judgement is one of another recording
+    forget(&own)?;
     let wanted = request.capture(scenario);
     let work = folder.work(request.size)?;
     let at = CapturePlace {

@@ -133,10 +133,10 @@ impl Request {
             });
             if !arrives {
                 return wrong(format!(
-                    "no hint arrives at drive {} ({streams} streams, transport {}): choose another, \
+                    "no hint arrives at drive {} (transport {}, streams: {streams}): choose another, \
                      or --transport",
                     drive.name,
-                    transport.name()
+                    transport.name(),
                 ));
             }
         }

@@ -3,6 +3,7 @@
 //! Invariant: the atlas is made from the folder's files alone, so that it is the same whether they were
 //! made now or before.
 
+use std::fmt;
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
@@ -50,8 +51,15 @@ pub struct Failed {
     pub scenario: String,
     /// The drive, if it was recorded.
     pub drive: Option<String>,
-    /// Why.
+    /// Why, in one line.
     pub why: String,
+}
+
+impl fmt::Display for Failed {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let on = self.drive.as_ref().map_or(String::new(), |drive| format!(" on {drive}"));
+        write!(out, "{}{on}: {}", self.scenario, self.why)
+    }
 }
 
 impl Entry {
@@ -120,9 +128,12 @@ pub fn atlas(request: &Request, progress: &mut dyn FnMut(&Progress)) -> Result<A
         before: 0.0,
     };
     let begun = Instant::now();
+    // all of them before any is recorded: one that is refused is refused at once
+    let existing = |scenario: &String| recorded::existing(&folder.scenario(scenario), request);
+    let existing = request.scenarios.iter().map(existing).collect::<Result<Vec<_>, _>>()?;
     let (mut entries, mut failed) = (Vec::new(), Vec::new());
-    for scenario in &request.scenarios {
-        let own = folder.scenario(scenario)?;
+    for (scenario, there) in request.scenarios.iter().zip(existing) {
+        let own = folder.scenario(scenario);
         let fail = |drive: Option<String>, error: &Error| Failed {
             scenario: scenario.clone(),
             drive,
@@ -132,7 +143,6 @@ pub fn atlas(request: &Request, progress: &mut dyn FnMut(&Progress)) -> Result<A
             let (share, left) = meter.at(weight, part, begun.elapsed());
             progress(&Progress { scenario: scenario.clone(), step, share, left });
         };
-        let there = recorded::existing(&own, request)?;
         let is_new = there.is_none();
         let recorded = match there {
             Some(recorded) => recorded,
@@ -161,14 +171,17 @@ pub fn atlas(request: &Request, progress: &mut dyn FnMut(&Progress)) -> Result<A
         meter.before += if is_new { 0.0 } else { RECORDING };
         let mut judged = Vec::new();
         for drive in &request.drives {
-            let there = judged::existing(&own, drive, request.transport(drive))?;
-            meter.before += if there.is_some() { 1.0 } else { 0.0 };
-            let trace = recorded::trace(&own);
+            let there = judged::existing(&own, drive, request.transport(drive));
+            meter.before += if let Ok(Some(_)) = there { 1.0 } else { 0.0 };
             let made = match there {
-                Some(there) => Ok(there),
-                None => judged::judge(&own, &trace, drive, request, &mut |part| {
-                    tell(&meter, format!("judging on {}", drive.name), 1.0, part);
-                }),
+                Ok(Some(there)) => Ok(there),
+                Ok(None) => {
+                    let trace = recorded::trace(&own);
+                    judged::judge(&own, &trace, drive, request, &mut |part| {
+                        tell(&meter, format!("judging on {}", drive.name), 1.0, part);
+                    })
+                }
+                Err(error) => Err(error),
             };
             match made {
                 Ok(made) => judged.push(made),
@@ -183,14 +196,12 @@ pub fn atlas(request: &Request, progress: &mut dyn FnMut(&Progress)) -> Result<A
 }
 
 impl Atlas {
-    fn of(entries: Vec<Entry>, failed: Vec<Failed>) -> Atlas {
+    pub(crate) fn of(entries: Vec<Entry>, failed: Vec<Failed>) -> Atlas {
         let rows = entries.iter().flat_map(|entry| {
             entry.judged.iter().filter_map(|judged| Row::new(&entry.recorded, judged))
         });
-        let rows = rows.collect();
-        let mut atlas = Atlas { source: "simulated", answer: String::new(), rows, entries, failed };
-        atlas.answer = text::answer(&atlas);
-        atlas
+        let rows: Vec<Row> = rows.collect();
+        Atlas { source: "simulated", answer: text::answer(&rows), rows, entries, failed }
     }
 }
 
@@ -256,6 +267,10 @@ mod tests {
         let error = atlas(&other, &mut |_| ()).unwrap_err();
         assert!(matches!(error, Error::Changed { .. }), "{error}");
         assert!(error.to_string().contains("--fill 90% --writes 5, now"), "{error}");
+        // also if another scenario would have to be recorded before
+        let scenarios = other.scenarios.iter().rev().cloned().collect();
+        let error = atlas(&Request { scenarios, ..other }, &mut |_| ()).unwrap_err();
+        assert!(matches!(error, Error::Changed { .. }), "{error}");
     }
 
     #[test]
@@ -269,6 +284,10 @@ mod tests {
         assert_eq!((atlas.rows.len(), atlas.failed.len(), atlas.entries.len()), (0, 2, 2));
         assert_eq!(atlas.failed[0].drive.as_deref(), Some("ufs-5-groups"));
         assert!(atlas.failed[0].why.contains("no meta.json"), "{}", atlas.failed[0].why);
+        fs::write(request.folder.join("tpcb/ufs-5-groups.scsi.json"), "{").unwrap();
+        let atlas = super::atlas(&request, &mut |_| ()).unwrap();
+        assert_eq!((atlas.rows.len(), atlas.failed.len()), (0, 2));
+        assert!(atlas.failed[0].to_string().contains("it is damaged"), "{}", atlas.failed[0]);
     }
 
     #[test]

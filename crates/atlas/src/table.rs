@@ -159,6 +159,17 @@ impl Row {
     }
 }
 
+/// Each name once, in the order in which they come.
+pub(crate) fn distinct<'a>(all: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+    let mut names = Vec::new();
+    for name in all {
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    names
+}
+
 /// The policy's cell that saves most, and the one that saves least.
 pub(crate) fn extremes(rows: &[Row]) -> Option<[(&Row, &Cell); 2]> {
     let cells = || {

@@ -9,18 +9,12 @@ use shelflife_report::{Table, bytes, duration, figure, plain};
 use shelflife_ssd::Isolation;
 
 use crate::run::{Atlas, Entry};
-use crate::table::{Cell, Kind, Row, extremes};
+use crate::table::{Cell, Kind, Row, distinct, extremes};
 
 /// The atlas in words.
 pub fn in_words(atlas: &Atlas) -> String {
-    let mut text = format!("simulated: {}\n", answer(atlas));
-    let mut drives: Vec<&str> = Vec::new();
-    for row in &atlas.rows {
-        if !drives.contains(&row.drive.as_str()) {
-            drives.push(&row.drive);
-        }
-    }
-    for drive in drives {
+    let mut text = format!("{}: {}\n", atlas.source, atlas.answer);
+    for drive in distinct(atlas.rows.iter().map(|row| row.drive.as_str())) {
         let rows: Vec<&Row> = atlas.rows.iter().filter(|row| row.drive == drive).collect();
         text += &of_drive(&rows);
     }
@@ -29,20 +23,14 @@ pub fn in_words(atlas: &Atlas) -> String {
     }
     text += &recordings(&atlas.entries);
     for failed in &atlas.failed {
-        let on = failed.drive.as_ref().map_or(String::new(), |drive| format!(" on {drive}"));
-        let _ = writeln!(
-            text,
-            "failed: {}{on}: {}",
-            failed.scenario,
-            plain(&failed.why.split_whitespace().collect::<Vec<_>>().join(" "))
-        );
+        let _ = writeln!(text, "failed: {}", plain(&failed.to_string()));
     }
     text
 }
 
 /// Best and worst case.
-pub(crate) fn answer(atlas: &Atlas) -> String {
-    let Some([best, worst]) = extremes(&atlas.rows) else {
+pub(crate) fn answer(rows: &[Row]) -> String {
+    let Some([best, worst]) = extremes(rows) else {
         return "nothing was judged".to_owned();
     };
     let case = |(row, cell): (&Row, &Cell)| {
@@ -56,10 +44,7 @@ pub(crate) fn answer(atlas: &Atlas) -> String {
             change(cell)
         )
     };
-    match atlas.rows.iter().flat_map(|row| &row.cells).filter(|c| c.kind == Kind::Policy).count() {
-        1 => format!("the only case: {}", case(best)),
-        _ => format!("best case: {}; worst case: {}", case(best), case(worst)),
-    }
+    format!("best case: {}; worst case: {}", case(best), case(worst))
 }
 
 /// `saves 15.7 % (11 … 16.2 %)`
@@ -86,13 +71,8 @@ fn waf(waf: f64) -> String {
 
 /// What is done, in the order of the first row that has it.
 fn columns<'a>(rows: &[&'a Row], is_one: impl Fn(Kind) -> bool) -> Vec<&'a str> {
-    let mut names: Vec<&str> = Vec::new();
-    for cell in rows.iter().flat_map(|row| &row.cells).filter(|cell| is_one(cell.kind)) {
-        if !names.contains(&cell.policy.as_str()) {
-            names.push(&cell.policy);
-        }
-    }
-    names
+    let cells = rows.iter().flat_map(|row| &row.cells).filter(|cell| is_one(cell.kind));
+    distinct(cells.map(|cell| cell.policy.as_str()))
 }
 
 fn of_drive(rows: &[&Row]) -> String {
@@ -219,16 +199,13 @@ mod tests {
 
     #[test]
     fn the_answer_comes_first_and_reasons_last() {
-        let (recorded, judged) = (recorded(), judged());
-        let rows = vec![Row::new(&recorded, &judged).unwrap()];
         let failed = vec![Failed {
             scenario: "queue".to_owned(),
             drive: None,
             why: "no room\u{1b}[2J".to_owned(),
         }];
-        let entries = vec![Entry { recorded, judged: vec![judged] }];
-        let text =
-            in_words(&Atlas { source: "simulated", answer: String::new(), rows, entries, failed });
+        let entries = vec![Entry { recorded: recorded(), judged: vec![judged()] }];
+        let text = in_words(&Atlas::of(entries, failed));
         let first = text.lines().next().unwrap();
         assert_eq!(
             first,
@@ -240,13 +217,7 @@ mod tests {
         assert!(text.contains("\nwhy\ntpcb on fdp-8-initial\n  temp-vs-rest: 0.01 % of"), "{text}");
         assert!(text.contains("what was recorded"), "{text}");
         assert!(text.contains("failed: queue: no room\\u{1b}[2J"), "{text}");
-        let none = Atlas {
-            source: "simulated",
-            answer: String::new(),
-            rows: Vec::new(),
-            entries: Vec::new(),
-            failed: Vec::new(),
-        };
+        let none = Atlas::of(Vec::new(), Vec::new());
         assert_eq!(in_words(&none), "simulated: nothing was judged\n");
     }
 }
