@@ -58,8 +58,14 @@ pub fn run(args: &AtlasArgs) -> Result<Done, Failure> {
         shelflife_page::write(&page(&made), path)?;
     }
     let code = if made.failed.is_empty() { 0 } else { NO };
-    let done = if args.json { Done::json(&made)? } else { Done::text(in_words(&made)) };
-    Ok(done.with_code(code))
+    if args.json {
+        return Ok(Done::json(&made)?.with_code(code));
+    }
+    let mut text = in_words(&made);
+    if let Some(path) = &args.html {
+        text += &format!("page: {}\n", path.display());
+    }
+    Ok(Done::text(text).with_code(code))
 }
 
 fn drives(args: &AtlasArgs) -> Result<Vec<Drive>, Failure> {
