@@ -86,6 +86,12 @@ pub fn parse(lines: &[String]) -> Probes {
     probes
 }
 
+/// What a guest said from `begin NAME` to `end NAME`; nothing if it did not get there.
+pub fn section<'l>(lines: &'l [String], name: &str) -> &'l [String] {
+    let at = |word: &str| lines.iter().position(|line| *line == format!("{word} {name}"));
+    at("begin").zip(at("end")).and_then(|(begun, ended)| lines.get(begun..ended)).unwrap_or(&[])
+}
+
 /// What lines without a probe of their own say of whatever was written.
 pub fn one(lines: &[String]) -> Probe {
     let probe = ["probe any any".to_owned()];

@@ -160,6 +160,16 @@ pub fn boot(
     }
 }
 
+/// Boots `kernel` on fresh disks and returns all that the guest says, to its "done".
+pub fn all_words(lab: &Lab, seat: &Seat, kernel: &Kernel) -> Result<(Vec<String>, End)> {
+    let mut lines = Vec::new();
+    let end = boot(lab, seat, kernel, Disks::Fresh, LONGEST, |line| {
+        lines.push(line.to_owned());
+        Ok(line != "done")
+    })?;
+    Ok((lines, end))
+}
+
 /// Files of the disks of one kind.
 fn images(folder: &Path, kind: &str, number: usize) -> impl Iterator<Item = PathBuf> {
     (1..=number).map(move |n| folder.join(format!("{kind}{n}.img")))

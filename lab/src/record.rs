@@ -9,7 +9,7 @@ use anyhow::Result;
 
 use crate::lab::Lab;
 use crate::observe::{self, HINTS, Tag};
-use crate::qemu::{self, Disks};
+use crate::qemu;
 use crate::stacks::{self, Medium};
 use crate::{Common, KernelOption, guest};
 
@@ -53,19 +53,10 @@ pub fn record(common: &Common, options: &KernelOption) -> Result<bool> {
         .collect();
     archive.file(Path::new("lab/stacks"), 0o644, rows.as_bytes())?;
     archive.finish()?;
-    let mut lines: Vec<String> = Vec::new();
-    qemu::boot(&lab, &seat, &kernel, Disks::Fresh, qemu::LONGEST, |line| {
-        lines.push(line.to_owned());
-        Ok(line != "done")
-    })?;
+    let (lines, _) = qemu::all_words(&lab, &seat, &kernel)?;
     let mut good = true;
     for tried in &TRIED {
-        let at = |word: &str| lines.iter().position(|l| *l == format!("{word} {}", tried.stack));
-        let of = match at("begin").zip(at("end")) {
-            Some((begun, ended)) => &lines[begun..ended],
-            None => &[],
-        };
-        match check(tried, of) {
+        match check(tried, observe::section(&lines, tried.stack)) {
             Ok(said) => println!("Linux {}, {}: {said}", kernel.release, tried.stack),
             Err(why) => {
                 good = false;

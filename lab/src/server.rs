@@ -26,23 +26,13 @@ pub fn postgres(common: &Common, options: &KernelOption) -> Result<bool> {
     let mut archive = guest::begin(&seat.initramfs(), &lab, &kernel, guest::POSTGRES)?;
     guest::add_server(&mut archive, &lab)?;
     archive.finish()?;
-    let mut lines = Vec::new();
-    let end = qemu::boot(&lab, &seat, &kernel, Disks::Fresh, qemu::LONGEST, |line| {
-        lines.push(line.to_owned());
-        Ok(line != "done")
-    })?;
+    let (lines, end) = qemu::all_words(&lab, &seat, &kernel)?;
     if end == End::Hung || lines.is_empty() {
         bail!("the guest hung; it had said:\n{}\n{}", lines.join("\n"), seat.last_words());
     }
     let mut good = true;
     for (filesystem, apart) in [("f2fs", true), ("ext4", false)] {
-        let begun = lines.iter().position(|l| *l == format!("begin {filesystem}"));
-        let ended = lines.iter().position(|l| *l == format!("end {filesystem}"));
-        let of = match begun.zip(ended) {
-            Some((begun, ended)) => &lines[begun..ended],
-            None => &[],
-        };
-        match placed(of) {
+        match placed(observe::section(&lines, filesystem)) {
             Ok(placed) => {
                 let right = placed.is(apart);
                 good &= right;
@@ -147,6 +137,8 @@ fn placed(lines: &[String]) -> Result<Placed, String> {
     if sectors * 512 < bytes {
         return Err(format!("{bytes} bytes of WAL, but {sectors} sectors on their way"));
     }
+    // without the hook, that nothing arrives would be no finding
+    carrying(lines)?;
     Ok(Placed { wal, relations, predicted: agree::predicted(&said, "buffered")? })
 }
 
@@ -277,6 +269,9 @@ fn carrying(lines: &[String]) -> Result<u64, String> {
 mod tests {
     use super::*;
 
+    const STATUS: &str =
+        r#"said status 0 9 [{"servers":[{"children_with_hook":7,"postmaster":null}]}]"#;
+
     fn lines(text: &str) -> Vec<String> {
         text.lines().map(str::to_owned).collect()
     }
@@ -285,7 +280,7 @@ mod tests {
         lines(&format!(
             "begin f2fs\nsaid doctor 0 1 {{\"answers\":[{{\"buffered\":\"{doctor}\",\"direct\":\"{doctor}\",\
              \"lifetimes\":[]}}]}}\nphase wal\nwrite nvme 0x0:0 60\nwrite nvme {wal} 4000\nhandle 0 9 1\nbytes 1800000\n\
-             phase checkpoint\nwrite nvme 0x0:0 90\nwrite nvme {relations} 9000\nhandle 0 9 8\nhandle 1 9 1"
+             phase checkpoint\nwrite nvme 0x0:0 90\nwrite nvme {relations} 9000\nhandle 0 9 8\nhandle 1 9 1\n{STATUS}"
         ))
     }
 
@@ -305,16 +300,17 @@ mod tests {
         // doctor must have said so
         assert!(!placed(&run("delivered", "0x0:0", "0x0:0")).unwrap().is(false));
         assert!(placed(&lines("begin f2fs\nfailed start: no")).is_err());
-        assert!(placed(&run("delivered", "0x20:0", "0x20:65536")[..4]).is_err());
+        let all = run("delivered", "0x20:0", "0x20:65536");
+        assert!(placed(&all[..4]).is_err());
+        let unhooked = all.len() - 1;
+        assert!(placed(&all[..unhooked]).unwrap_err().contains("status"));
     }
 
     #[test]
     fn what_a_power_cut_may_not_leave() {
-        let status =
-            r#"said status 0 9 [{"servers":[{"children_with_hook":7,"postmaster":null}]}]"#;
         let boot = |recovered: u64, bad: u64| {
             lines(&format!(
-                "cache write through\nrecovered {recovered}\nchecksums {bad}\namcheck clean\n{status}\n\
+                "cache write through\nrecovered {recovered}\nchecksums {bad}\namcheck clean\n{STATUS}\n\
                  load\ncommitted 41\ncommitted 42"
             ))
         };
