@@ -46,14 +46,14 @@ impl Options {
         }
         let text = fs::read_to_string(path).map_err(io)?;
         let config: Config = toml::from_str(&text)
-            .map_err(|source| Error::Config { path: path.to_owned(), source: Box::new(source) })?;
+            .map_err(|error| Error::Config { path: path.to_owned(), error: Box::new(error) })?;
         Ok(Options {
             folders: config.folders,
             policy: config.policy,
             name: config.name,
             mode: config.mode,
             metrics: config.metrics,
-            relations: config.relations.map(Role::Named),
+            relations: config.relations.map(Role::from),
             dry_run: false,
         })
     }
@@ -80,6 +80,8 @@ mod tests {
         assert_eq!(options.relations, None);
         let options = read("folders = []\nrelations = \"few\"\n").expect("a configuration");
         assert_eq!(options.relations, Some(Role::Named("few".to_owned())));
+        let options = read("folders = []\nrelations = \"\"\n").expect("a configuration");
+        assert_eq!(options.relations, Some(Role::Owner));
     }
 
     #[test]
@@ -87,6 +89,7 @@ mod tests {
         let error = read("folders = []\npolice = \"wal-first\"\n").expect_err("a wrong word");
         let text = error.to_string();
         assert!(text.contains("line 2") && text.contains("police"), "{text}");
+        assert!(std::error::Error::source(&error).is_none(), "it would be said twice");
         let text = read("folders = []\nmode = \"fast\"\n").expect_err("a wrong mode").to_string();
         assert!(text.contains("filesystem"), "{text}");
         read("policy = \"x\"\n").expect_err("no folders");

@@ -18,7 +18,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde::Deserialize;
 use shelflife_control::{NewRun, Registry, Run, State};
 use shelflife_layout::Layout;
-use shelflife_policy::Lint;
+use shelflife_policy::{Lint, Policy};
 use shelflife_postgres::ServerUser;
 use shelflife_run::{Conflict, WatchedFolder, Watching, load_policy};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -29,6 +29,7 @@ use crate::folder::Folder;
 use crate::hub::{Hub, Job};
 use crate::metrics::Listener;
 use crate::relations::{Relations, Rules};
+use crate::root::Root;
 use crate::walk::work;
 use crate::{privilege, reader, relations};
 
@@ -64,6 +65,13 @@ pub enum Role {
     Owner,
     /// This one.
     Named(String),
+}
+
+impl From<String> for Role {
+    /// An empty name stands for the owner's.
+    fn from(name: String) -> Role {
+        if name.is_empty() { Role::Owner } else { Role::Named(name) }
+    }
 }
 
 /// What is to be watched, and how.
@@ -112,6 +120,8 @@ pub struct Daemon {
     options: Options,
     mode: Mode,
     begun: Instant,
+    /// Whether the policy tells relations apart and no catalog is read.
+    lacks_catalogs: bool,
     relations_reader: Arc<OnceLock<Thread>>,
 }
 
@@ -130,6 +140,9 @@ impl Daemon {
     pub fn start(options: Options, registry: &Registry) -> Result<Daemon, Error> {
         let policy = load_policy(&options.policy)?;
         let postgres = policy.layout() == Layout::Postgres;
+        if options.relations.is_some() && !postgres {
+            return Err(Error::NoRelations { policy: policy.name().to_owned() });
+        }
         let rules = Arc::new(Rules::of(&policy));
         let relations_reader = Arc::default();
         let catalogs =
@@ -137,11 +150,6 @@ impl Daemon {
         let watched = open_all(&options.folders, postgres, &catalogs)?;
         let Some(first) = watched.first() else { return Err(Error::NoFolders) };
         let (owner, group) = (first.owner(), first.group());
-        let me = rustix::process::geteuid();
-        if !me.is_root() && me.as_raw() != owner {
-            let path = first.base().to_owned();
-            return Err(Error::NotOwner { path, owner, me: me.as_raw() });
-        }
         let (files, mode) = mark_file_systems(options.mode, &watched)?;
         let names = Group::names().map_err(Error::NoNotification)?;
         let listener = options.metrics.as_deref().map(Listener::bind).transpose()?;
@@ -183,7 +191,19 @@ impl Daemon {
         });
         let registry = registry.clone();
         let begun = Instant::now();
-        Ok(Daemon { hub, run, jobs, registry, listener, options, mode, begun, relations_reader })
+        let lacks_catalogs = options.relations.is_none() && needs_catalogs(&policy);
+        Ok(Daemon {
+            hub,
+            run,
+            jobs,
+            registry,
+            listener,
+            options,
+            mode,
+            begun,
+            lacks_catalogs,
+            relations_reader,
+        })
     }
 
     /// How opens are seen: [`Mode::Folders`] or [`Mode::FileSystem`].
@@ -215,8 +235,18 @@ impl Daemon {
                 .map_err(system("take a signal"))?;
         }
         signals.set_nonblocking(true).map_err(system("make a pipe"))?;
-        let Daemon { hub, run, jobs, registry, listener, options, mode, begun, relations_reader } =
-            self;
+        let Daemon {
+            hub,
+            run,
+            jobs,
+            registry,
+            listener,
+            options,
+            mode,
+            begun,
+            lacks_catalogs,
+            relations_reader,
+        } = self;
         if let Some(listener) = listener {
             listener.serve(&hub, mode, &registry).map_err(system("start a thread"))?;
         }
@@ -240,7 +270,7 @@ impl Daemon {
                 Some(reading)
             }
             None => {
-                if needs_catalogs(&options.policy) {
+                if lacks_catalogs {
                     say(&Said::Note(WITHOUT_RELATIONS.to_owned()));
                 }
                 None
@@ -286,9 +316,11 @@ impl Daemon {
 const WITHOUT_RELATIONS: &str = "the policy tells relations apart; without --relations an index, a TOAST table and an \
      unlogged table are a relation like any other, and rules for one relation are passed over";
 
-fn needs_catalogs(policy: &str) -> bool {
-    let found = load_policy(policy).map(|policy| policy.check()).unwrap_or_default();
-    found.iter().any(|found| matches!(found.lint, Lint::NeedsCatalog | Lint::HookCannotTell))
+fn needs_catalogs(policy: &Policy) -> bool {
+    policy
+        .check()
+        .iter()
+        .any(|found| matches!(found.lint, Lint::NeedsCatalog | Lint::HookCannotTell))
 }
 
 /// How catalogs are read, if at all.
@@ -334,7 +366,7 @@ fn open_all(
                 second: (folder.base().to_owned(), folder.owner()),
             });
         }
-        watched.push(Arc::new(if postgres { catalogs.give_to(folder)? } else { folder }));
+        watched.push(Arc::new(catalogs.give_to(folder)?));
     }
     Ok(watched)
 }
@@ -346,9 +378,11 @@ fn mark_file_systems(wanted: Mode, watched: &[Arc<Folder>]) -> Result<(FileSyste
     if wanted == Mode::Folders || (wanted == Mode::Auto && !shares_mounts()) {
         return Ok((None, Mode::Folders));
     }
-    let marked = Group::files().map_err(|source| (PathBuf::new(), source)).and_then(|group| {
+    let roots: Vec<Arc<Root>> = watched.iter().flat_map(|folder| folder.roots().to_vec()).collect();
+    let first = || roots.first().map_or_else(PathBuf::new, |root| root.path().to_owned());
+    let marked = Group::files().map_err(|source| (first(), source)).and_then(|group| {
         let mut devices = Vec::new();
-        for root in watched.iter().flat_map(|folder| folder.roots().to_vec()) {
+        for root in &roots {
             group.mark_file_system(root.fd()).map_err(|source| (root.path().to_owned(), source))?;
             devices.push(root.facts().device);
         }
@@ -394,15 +428,18 @@ fn wait(signals: &UnixStream) {
 /// Reads the policy again; what came of it, in words.
 fn reread(hub: &Hub, name: &str) -> String {
     let published = load_policy(name).map_err(Error::from).and_then(|policy| {
-        *hub.rules.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(Rules::of(&policy));
         hub.driver.publish(&policy.compile(), policy.name())?;
+        *hub.rules.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(Rules::of(&policy));
         Ok(policy)
     });
     match published {
         Ok(policy) => {
             for folder in &hub.watched {
-                hub.ask_to_sweep(folder);
-                folder.relations().into_iter().for_each(Relations::read_anew);
+                match folder.relations() {
+                    // The next tick sees the switch, and sweeps as after any other.
+                    Some(relations) => relations.read_anew(),
+                    None => hub.ask_to_sweep(folder),
+                }
             }
             format!("policy {} was read again; sweeping", policy.name())
         }

@@ -94,12 +94,12 @@ pub enum Error {
         source: io::Error,
     },
     /// The configuration is none.
-    #[error("{}: {source}", path.display())]
+    #[error("{}: {}", path.display(), error.to_string().trim_end())]
     Config {
         /// The file.
         path: PathBuf,
         /// What is wrong, with line and column.
-        source: Box<toml::de::Error>,
+        error: Box<toml::de::Error>,
     },
     /// The socket for Prometheus could not be had.
     #[error("{at}: cannot serve metrics there")]
@@ -114,6 +114,12 @@ pub enum Error {
         "no folder to watch; name a data folder, or put `folders = […]` into the configuration"
     )]
     NoFolders,
+    /// Nothing but PostgreSQL has catalogs.
+    #[error("policy {policy} is for layout paths, where there are no relations; leave them out")]
+    NoRelations {
+        /// Name of the policy.
+        policy: String,
+    },
     /// The owner of the folders cannot ask a server.
     #[error("relations cannot be looked up")]
     Relations(#[source] shelflife_postgres::Error),

@@ -47,9 +47,13 @@ impl Folder {
             return Err(Error::NotAFolder { path: base });
         }
         use std::os::unix::fs::MetadataExt;
+        let (owner, me) = (metadata.uid(), rustix::process::geteuid());
+        if !me.is_root() && me.as_raw() != owner {
+            return Err(Error::NotOwner { path: base, owner, me: me.as_raw() });
+        }
         let folder = Folder {
             base,
-            owner: metadata.uid(),
+            owner,
             group: metadata.gid(),
             postgres,
             roots: RwLock::new(Arc::new([])),
@@ -245,8 +249,14 @@ fn holder_of(facts: &Facts) -> Option<u32> {
     let locks = fs::read_to_string("/proc/locks").ok()?;
     let (major, minor) = facts.device;
     let file = format!("{major:02x}:{minor:02x}:{}", facts.inode);
-    let line = locks.lines().find(|l| l.contains(" FLOCK ") && l.contains(&file))?;
-    line.split_whitespace().nth(4)?.parse().ok()
+    locks.lines().find_map(|line| {
+        // `1: FLOCK  ADVISORY  WRITE 3568 fd:00:2531452 0 EOF` (proc_locks(5)); with `->` it waits
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        match fields.as_slice() {
+            [_, "FLOCK", _, _, pid, at, ..] if *at == file => pid.parse().ok(),
+            _ => None,
+        }
+    })
 }
 
 #[cfg(test)]

@@ -41,9 +41,9 @@ impl Place {
 pub(crate) struct Folders(RwLock<HashMap<Handle, Place>>);
 
 impl Folders {
-    /// Remembers a folder; whether it is news.
-    pub(crate) fn insert(&self, handle: Handle, place: Place) -> bool {
-        self.0.write().unwrap_or_else(PoisonError::into_inner).insert(handle, place).is_none()
+    /// Remembers a folder.
+    pub(crate) fn insert(&self, handle: Handle, place: Place) {
+        self.0.write().unwrap_or_else(PoisonError::into_inner).insert(handle, place);
     }
 
     pub(crate) fn find(&self, handle: &Handle) -> Option<Place> {

@@ -70,10 +70,7 @@ fn options(args: &WatchArgs) -> Result<Options, Failure> {
             Some(WatchMode::Filesystem) => Mode::FileSystem,
         },
         metrics: None,
-        relations: args.relations.as_ref().map(|role| match role.as_str() {
-            "" => Role::Owner,
-            role => Role::Named(role.to_owned()),
-        }),
+        relations: args.relations.clone().map(Role::from),
         dry_run: args.dry_run,
     })
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -11,7 +12,9 @@ use shelflife_postgres::Cluster;
 use crate::held::{
     EXTREME, NOT_SET, SHORT, files_below, held_in, hint, lasting, segments_made_by, set_hint,
 };
-use crate::support::{Guard, Need, Place, Said, eventually, initialise, load, said, session};
+use crate::support::{
+    Guard, Need, Place, Said, eventually, initialise, is_root, load, said, session,
+};
 use crate::watched::{As, Watcher, data_folder, make, ways};
 
 pub fn temp_vs_rest(path: &Path) -> u64 {
@@ -205,6 +208,17 @@ fn a_second_daemon_is_refused_and_the_first_is_named() {
     let nothing = place.user_folder("nothing");
     verb(&place, As::Owner, &["watch", nothing.to_str().unwrap()]).fails(2, &words);
     verb(&place, As::Owner, &["watch", "/nonexistent"]).fails(2, &["no such folder"]);
+    let paths = "name = \"p\"\nlayout = \"paths\"\n[[rule]]\npath = \"a\"\nlifetime = \"short\"\n";
+    let paths = place.policy("p.toml", paths);
+    let args = ["watch", nothing.to_str().unwrap(), "--policy", &paths, "--relations"];
+    verb(&place, As::Owner, &args).fails(2, &["layout paths", "no relations"]);
+    if is_root() {
+        let foreign = place.path("foreign");
+        fs::create_dir(&foreign).unwrap();
+        fs::set_permissions(&foreign, fs::Permissions::from_mode(0o700)).unwrap();
+        let words = ["belongs to user 0", "start the daemon as that user"];
+        verb(&place, As::Owner, &["watch", foreign.to_str().unwrap()]).fails(3, &words);
+    }
 }
 
 #[test]
