@@ -5,7 +5,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
-use shelflife_control::{Kind, Page, Run};
+use shelflife_control::{Kind, Liveness, Page, Run};
 use shelflife_layout::{Layout, Table};
 use shelflife_sweep::{Tally, Territory, Wish, sweep};
 
@@ -40,6 +40,8 @@ pub struct Switched {
     pub generation: u64,
     /// Whether hints are given now.
     pub on: bool,
+    /// Whether they are counted only, and files left as they are.
+    pub dry_run: bool,
     /// The folders that were swept.
     pub swept: Vec<Swept>,
     /// Whether the run was switched again before this sweep had ended; then it was given up, and
@@ -71,16 +73,24 @@ pub fn switch(
             To::Policy(table, name) => control.publish(table, name, dry_run),
         }
     };
-    let left_to_daemon = state.is_on() && reads_catalogs(run);
+    let left_to_daemon = state.is_on() && !state.is_dry_run() && has_daemon_with_catalogs(run);
     let swept = if left_to_daemon { Vec::new() } else { sweep_run(run, progress)? };
     let superseded = run.page()?.state() != state;
-    let (generation, on) = (state.generation(), state.is_on());
-    Ok(Switched { generation, on, swept, superseded, left_to_daemon })
+    Ok(Switched {
+        generation: state.generation(),
+        on: state.is_on(),
+        dry_run: state.is_on() && state.is_dry_run(),
+        swept,
+        superseded,
+        left_to_daemon,
+    })
 }
 
-fn reads_catalogs(run: &Run) -> bool {
+/// Its figures outlive a daemon that was killed.
+fn has_daemon_with_catalogs(run: &Run) -> bool {
     let figures = watching(run).ok().flatten();
     figures.is_some_and(|daemon| daemon.folders.iter().any(|folder| folder.relations.is_some()))
+        && matches!(run.liveness(), Liveness::Attached(_))
 }
 
 /// Sweeps the data folders of `run` to what its page says now, one sweep of a run at a time. It ends

@@ -45,7 +45,7 @@ pub fn run(args: &StatusArgs) -> Result<Done, Failure> {
     if values.is_empty() && notes.is_empty() {
         code = NO;
         out = format!(
-            "no runs in {}; start one with `shelflife run -- CMD`\n",
+            "no runs in {}; start one with `shelflife run -- CMD` or `shelflife watch DIR`\n",
             registry.dir().display()
         );
     }

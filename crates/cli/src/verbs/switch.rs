@@ -5,6 +5,7 @@ use std::time::Instant;
 use anyhow::anyhow;
 use serde_json::json;
 use shelflife_control::{Registry, Run};
+use shelflife_policy::{Matcher, Policy, Rule};
 use shelflife_report::{duration, plain};
 use shelflife_run::{To, load_policy, switch};
 
@@ -18,7 +19,7 @@ pub fn run(args: &SwitchArgs) -> Result<Done, Failure> {
         "off" | "on" => None,
         name => Some(load_policy(name)?),
     };
-    let table = policy.as_ref().map(shelflife_policy::Policy::compile);
+    let table = policy.as_ref().map(Policy::compile);
     let to = match (&policy, &table) {
         (Some(policy), Some(table)) => To::Policy(table, policy.name()),
         _ if args.to == "on" => To::On,
@@ -56,8 +57,14 @@ pub fn run(args: &SwitchArgs) -> Result<Done, Failure> {
         let folder = swept.folder.to_string_lossy();
         text += &format!("{}: {}\n", plain(&folder), in_words(&swept.tally));
     }
-    if switched.left_to_daemon {
+    if switched.dry_run {
+        text += "counting only (dry run): files are left as they are\n";
+    } else if switched.left_to_daemon {
         text += "the daemon sweeps: it reads catalogs and knows what relations get\n";
+        let for_one = |rule: &Rule| matches!(rule.matcher, Matcher::Relation(_));
+        if policy.is_some_and(|policy| policy.rules().iter().any(for_one)) {
+            text += "rules for one relation count only in the policy that it was started with\n";
+        }
     } else if switched.swept.is_empty() {
         text += "no data folder to sweep: files opened from now on follow, others do not\n";
     }
@@ -77,7 +84,8 @@ fn choose(name: Option<&str>) -> Result<Run, Failure> {
         (None, _) => Err(Failure {
             code: NO,
             error: anyhow!(
-                "nothing to switch: no run in {}; start one with `shelflife run -- CMD`",
+                "nothing to switch: no run in {}; start one with `shelflife run -- CMD` or \
+                 `shelflife watch DIR`",
                 registry.dir().display()
             ),
         }),

@@ -155,7 +155,7 @@ fn run_status_and_switch_speak_json_with_the_documented_fields() {
     assert!(told.out.starts_with("run main is on with wal-first (generation 3), in "), "{told:#?}");
     let switched = said(&mut place.as_user(["switch", "off", "--json"])).json();
     assert_keys(&switched, &["run", "to", "switched"]);
-    let keys = ["generation", "left_to_daemon", "on", "superseded", "swept"];
+    let keys = ["dry_run", "generation", "left_to_daemon", "on", "superseded", "swept"];
     assert_keys(&switched["switched"], &keys);
     let swept = &switched["switched"]["swept"][0];
     assert_keys(swept, &["folder", "tally"]);
@@ -168,7 +168,7 @@ fn run_status_and_switch_speak_json_with_the_documented_fields() {
     assert_eq!(
         told.expect(1).out,
         format!(
-            "no runs in {}; start one with `shelflife run -- CMD`\n",
+            "no runs in {}; start one with `shelflife run -- CMD` or `shelflife watch DIR`\n",
             place.path("state-of-user").display()
         )
     );

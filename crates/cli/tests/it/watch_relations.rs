@@ -140,7 +140,7 @@ fn rules_for_relations_and_catalog_classes_follow_every_new_file_number() {
     // Another policy has none of these rules.
     switch("temp-vs-rest");
     settles("another policy", &mut shop, &data, |_| EXTREME);
-    switch(&policy);
+    assert!(switch(&policy).contains("rules for one relation count only in"));
     settles("the first policy", &mut shop, &data, |lifetime| lifetime);
     // A name changes, and no file does: a reading of everything sees it.
     shop.batch("ALTER TABLE queue RENAME TO done; ALTER TABLE later RENAME TO queue").unwrap();
@@ -152,6 +152,11 @@ fn rules_for_relations_and_catalog_classes_follow_every_new_file_number() {
     assert_eq!(relations["failure"], serde_json::Value::Null, "{json}");
     assert!(relations["known"].as_u64().unwrap() > 700, "{json}");
     assert!(watcher.child.0.try_wait().unwrap().is_none(), "{}", watcher.log());
+    // Its figures are still there, and nobody would sweep.
+    watcher.signal(Signal::KILL);
+    watcher.child.0.wait().unwrap();
+    assert!(!switch("temp-vs-rest").contains("the daemon sweeps"));
+    settles("a dead daemon's run", &mut shop, &data, |_| EXTREME);
 }
 
 #[test]
