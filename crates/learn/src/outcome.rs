@@ -16,7 +16,7 @@ use crate::units::Applier;
 pub enum Aim {
     /// The firmware on which it does worst against no hints.
     Worst,
-    /// The mean over all firmwares.
+    /// The mean over all firmwares, without a loss of more than 1 % on any of them.
     Mean,
     /// The drive of this name, under its own rules.
     Drive(String),
@@ -40,9 +40,10 @@ pub struct Learned {
     /// data it was not learned from, by the aim; 0 if nothing was found.
     pub saving: f64,
     /// A saving up to this share is none: what the same hints save when they are dealt at random, and
-    /// beyond that half a percent or two standard errors, whichever is more.
+    /// beyond that half a percent, or half of the 95 % interval over the passes that are judged, whichever is more.
     pub noise: f64,
-    /// The policy as TOML; `None` if nothing beats no hints by more than the noise.
+    /// The policy as TOML; `None` if nothing beats no hints by more than the noise, or if what is best
+    /// on average ([`Aim::Mean`]) costs more than 1 % on some firmware.
     pub policy: Option<String>,
     /// Its rules, or those that did not suffice.
     pub rules: Vec<LearnedRule>,

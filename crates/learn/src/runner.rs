@@ -59,18 +59,6 @@ impl Found {
     }
 }
 
-/// The 97.5 % points of Student's t, by degrees of freedom from 1.
-const STUDENT: [f64; 5] = [12.706, 4.303, 3.182, 2.776, 2.571];
-
-/// Half of the 95 % interval of the mean of these; `None` of fewer than two.
-pub(crate) fn half_interval(values: &[f64]) -> Option<f64> {
-    let n = values.len() as f64;
-    let mean = values.iter().sum::<f64>() / n;
-    let variance = values.iter().map(|v| (v - mean) * (v - mean)).sum::<f64>() / (n - 1.0);
-    let t = STUDENT.get(values.len().checked_sub(2)?).copied().unwrap_or(2.0);
-    Some(t * (variance / n).sqrt()).filter(|error| error.is_finite())
-}
-
 /// One simulation.
 pub(crate) fn one(
     config: &Config,

@@ -4,12 +4,13 @@
 
 use shelflife_lifetime::Lifetime;
 use shelflife_ssd::Placing;
+use statrs::distribution::{ContinuousCDF, StudentsT};
 
 use crate::Error;
 use crate::drives::{Variant, space};
 use crate::outcome::Aim;
 use crate::passes::{Hints, Part, Passes, plan};
-use crate::runner::{Runner, Stage, half_interval, one};
+use crate::runner::{Runner, Stage, one};
 
 /// How often a drive is written over in the search before counting begins, and while it goes on: what is
 /// collected in turns comes in waves, of which a few must be counted.
@@ -35,6 +36,15 @@ fn guarded(aim: &Aim, ratios: &[f64]) -> f64 {
         Aim::Mean => score(aim, ratios) + loss.max(0.0),
         _ => score(aim, ratios),
     }
+}
+
+/// Half of the 95 % interval of the mean of these; `None` of fewer than two.
+fn half_interval(values: &[f64]) -> Option<f64> {
+    let n = values.len() as f64;
+    let mean = values.iter().sum::<f64>() / n;
+    let variance = values.iter().map(|v| (v - mean) * (v - mean)).sum::<f64>() / (n - 1.0);
+    let t = StudentsT::new(0.0, 1.0, n - 1.0).ok()?.inverse_cdf(0.975);
+    Some(t * (variance / n).sqrt()).filter(|half| half.is_finite())
 }
 
 /// Half of the 95 % interval of what several firmwares' ratios to no hints come to, over passes: where one
@@ -103,5 +113,38 @@ impl Scores<'_> {
             guarded(self.aim, &ratios)
         };
         Ok(found.chunks(many.max(1)).map(one).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_spread_is_that_of_what_is_aimed_at() {
+        // t of 2 degrees of freedom is 4.3027
+        let two = |worst: [f64; 3]| vec![(0.9, vec![0.9; 3]), (1.0, worst.to_vec())];
+        let half = |values: [f64; 3]| 4.302_65 * half_of(values) / 3_f64.sqrt();
+        let worst = spread(&Aim::Worst, two([0.98, 1.0, 1.02]));
+        assert!((worst - half([0.98, 1.0, 1.02])).abs() < 1e-5, "{worst}");
+        let mean = spread(&Aim::Mean, two([0.98, 1.0, 1.02]));
+        assert!((mean - worst / 2.0).abs() < 1e-5, "{mean}");
+        assert_eq!(spread(&Aim::Mean, vec![(1.0, vec![1.0])]), 0.0);
+        assert_eq!(spread(&Aim::Worst, Vec::new()), 0.0);
+    }
+
+    /// The standard deviation of three values about the middle one.
+    fn half_of(values: [f64; 3]) -> f64 {
+        let mean = values[1];
+        (values.iter().map(|v| (v - mean) * (v - mean)).sum::<f64>() / 2.0).sqrt()
+    }
+
+    #[test]
+    fn a_loss_on_one_firmware_counts_in_full() {
+        let good = guarded(&Aim::Mean, &[0.9, 1.004]);
+        assert!((good - 0.952).abs() < 1e-9, "{good}");
+        let bad = guarded(&Aim::Mean, &[0.9, 1.055]);
+        assert!((bad - (0.9775 + 0.05)).abs() < 1e-9, "{bad}");
+        assert_eq!(guarded(&Aim::Worst, &[0.9, 1.055]), 1.055);
     }
 }

@@ -17,8 +17,8 @@ Learned from the first 60 % of the page writes, judged on the rest, beside no hi
 policies, two clairvoyants, WAL on a drive of its own and 7 % more over-provisioning, under every
 victim rule and isolation. Everything printed is simulated. docs/learn.md says how.
 
-Exit codes: 0 a policy was written, 1 nothing beats no hints by more than the noise and no policy was
-written, 2 wrong use or input, 3 not permitted.";
+Exit codes: 0 a policy was written, 1 none was: nothing beats no hints by more than the noise, or what
+does on average costs more than 1 % under some rules, 2 wrong use or input, 3 not permitted.";
 
 /// `shelflife learn`
 #[derive(Args, Debug)]

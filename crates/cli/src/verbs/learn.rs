@@ -127,6 +127,10 @@ fn answer(learned: &Learned, output: &Path) -> String {
              learned from (noise {noise:.1} %)",
             output.display()
         ),
+        None if saving > noise => format!(
+            "no policy written: the best grouping saves {saving:.1} % on average (noise {noise:.1} %), \
+             but costs more than 1 % under some rules"
+        ),
         None => format!(
             "nothing beats no hints by more than the noise ({noise:.1} %): the best grouping saves \
              {saving:.1} %; no policy written"

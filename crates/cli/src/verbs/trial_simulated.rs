@@ -54,8 +54,8 @@ pub fn in_words(simulated: &Simulated) -> String {
     }
     format!(
         "simulated: write amplification of what was recorded without hints, under each policy, and of each \
-         arm's own\nrounds with the hints that they had; drive {}, scaled, as full as this file system or \
-         as said\n{table}\n",
+         arm's own\nrounds with the hints that they had; drive {}, scaled, as full as the columns say\n\
+         {table}\n",
         simulated.drive
     )
 }
