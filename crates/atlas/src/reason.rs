@@ -76,17 +76,19 @@ fn policy(case: &Case<'_>) -> String {
     };
     let unit = case.recorded.drive_bytes() as f64;
     let mut text = format!(
-        "{} of the bytes are {}, half of {} dead {}; {} {}",
+        "{} of the bytes are {}, half of {} dead {}{}; {} {}{}",
         percent(short.share),
         short.names(),
         if short.classes.len() > 1 { short.main() } else { "it" },
         short.age(unit),
+        beside(case, short),
         if long.classes.len() > 1 {
             format!("{} (mostly {})", long.names(), long.main())
         } else {
             long.names()
         },
         long.age(unit),
+        beside(case, long),
     );
     text.push_str(&verdict(case, flow, short, long, second));
     text
@@ -107,17 +109,29 @@ fn one_stream(case: &Case<'_>, flow: &Flow, largest: &Group<'_>) -> String {
             largest.lifetimes()
         ),
     };
-    let streams = case.judged.drive.streams;
-    let unhinted = case.judged.transport.stream(Lifetime::NotSet, streams);
-    text += &match largest.flow.stream == unhinted {
+    text += &match largest.is_unhinted(case) {
         true => ": nothing is kept apart".to_owned(),
-        // they lie there since before, and are relocated again and again
         false => format!(
             ": only cold data, {} of the drive, have no hint and lie apart",
-            percent(case.recorded.captured.cold_bytes as f64 / case.recorded.drive_bytes() as f64)
+            percent(cold(case))
         ),
     };
     text
+}
+
+/// Cold data lie where data without a hint go, since before the recording, and are relocated again and
+/// again.
+fn beside(case: &Case<'_>, group: &Group<'_>) -> String {
+    match cold(case) {
+        share if share > 0.0 && group.is_unhinted(case) => {
+            format!(", beside cold data ({} of the drive)", percent(share))
+        }
+        _ => String::new(),
+    }
+}
+
+fn cold(case: &Case<'_>) -> f64 {
+    case.recorded.captured.cold_bytes as f64 / case.recorded.drive_bytes() as f64
 }
 
 /// What follows of it.
@@ -258,6 +272,12 @@ impl<'a> Group<'a> {
         }
         let life = classes.first().and_then(|class| recorded.class(class));
         Group { flow, share: flow.bytes as f64 / all, classes, life }
+    }
+
+    /// Whether data without a hint go there too.
+    fn is_unhinted(&self, case: &Case<'_>) -> bool {
+        let Judged { drive, transport, .. } = case.judged;
+        self.flow.stream == transport.stream(Lifetime::NotSet, drive.streams)
     }
 
     fn median(&self) -> Median {
@@ -418,8 +438,8 @@ pub(crate) mod tests {
         assert_eq!(
             text,
             "60 % of the bytes are wal, half of it dead after 0.25 drive writes; relation and temp \
-             (mostly relation) after 1 drive writes: apart, neither keeps the other's units from \
-             emptying"
+             (mostly relation) after 1 drive writes, beside cold data (25 % of the drive): apart, \
+             neither keeps the other's units from emptying"
         );
     }
 
