@@ -126,7 +126,7 @@ bench-pgbench: packages build ## pgbench simple-update with hints and without, o
 atlas: packages build ## best and worst cases: all scenarios on three drives, into target/atlas (about 90 min, resumable; root)
 	$(TARGET)/release/shelflife atlas $(TARGET)/atlas --html $(TARGET)/atlas.html
 
-lab: packages build ## every stack on four stock kernels in QEMU; writes docs/support-matrix.md (about 40 min, resumable)
+lab: packages build ## every stack on four stock kernels in QEMU; writes docs/support-matrix.md (10 min once all is fetched; can be stopped and goes on)
 	$(CARGO) run --locked -q -p shelflife-lab -- stacks
 
 lab-record: packages build ## the recorder on device mapper, md, SCSI and NVMe in QEMU: every byte with file, hint, stream?
