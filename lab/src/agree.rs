@@ -162,9 +162,7 @@ impl Answers {
                 Some(expected) if expected == *seen => {}
                 Some(expected) => {
                     let (expected, seen) = (tag(expected), tag(*seen));
-                    return Some(format!(
-                        "doctor expected {hint} as {expected}, it went as {seen}"
-                    ));
+                    return Some(format!("{word} said {hint} as {expected}, it went as {seen}"));
                 }
                 None => return Some(format!("{word} does not know how {hint} arrives")),
             }
