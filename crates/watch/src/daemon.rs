@@ -18,7 +18,6 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde::Deserialize;
 use shelflife_control::{NewRun, Registry, Run, State};
 use shelflife_layout::Layout;
-use shelflife_policy::{Lint, Policy};
 use shelflife_postgres::ServerUser;
 use shelflife_run::{Conflict, WatchedFolder, Watching, load_policy};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -120,8 +119,6 @@ pub struct Daemon {
     options: Options,
     mode: Mode,
     begun: Instant,
-    /// Whether the policy tells relations apart and no catalog is read.
-    lacks_catalogs: bool,
     relations_reader: Arc<OnceLock<Thread>>,
 }
 
@@ -191,19 +188,7 @@ impl Daemon {
         });
         let registry = registry.clone();
         let begun = Instant::now();
-        let lacks_catalogs = options.relations.is_none() && needs_catalogs(&policy);
-        Ok(Daemon {
-            hub,
-            run,
-            jobs,
-            registry,
-            listener,
-            options,
-            mode,
-            begun,
-            lacks_catalogs,
-            relations_reader,
-        })
+        Ok(Daemon { hub, run, jobs, registry, listener, options, mode, begun, relations_reader })
     }
 
     /// How opens are seen: [`Mode::Folders`] or [`Mode::FileSystem`].
@@ -235,18 +220,8 @@ impl Daemon {
                 .map_err(system("take a signal"))?;
         }
         signals.set_nonblocking(true).map_err(system("make a pipe"))?;
-        let Daemon {
-            hub,
-            run,
-            jobs,
-            registry,
-            listener,
-            options,
-            mode,
-            begun,
-            lacks_catalogs,
-            relations_reader,
-        } = self;
+        let Daemon { hub, run, jobs, registry, listener, options, mode, begun, relations_reader } =
+            self;
         if let Some(listener) = listener {
             listener.serve(&hub, mode, &registry).map_err(system("start a thread"))?;
         }
@@ -270,7 +245,7 @@ impl Daemon {
                 Some(reading)
             }
             None => {
-                if lacks_catalogs {
+                if hub.rules().need_catalogs() {
                     say(&Said::Note(WITHOUT_RELATIONS.to_owned()));
                 }
                 None
@@ -315,13 +290,6 @@ impl Daemon {
 /// What a policy that needs catalogs goes without.
 const WITHOUT_RELATIONS: &str = "the policy tells relations apart; without --relations an index, a TOAST table and an \
      unlogged table are a relation like any other, and rules for one relation are passed over";
-
-fn needs_catalogs(policy: &Policy) -> bool {
-    policy
-        .check()
-        .iter()
-        .any(|found| matches!(found.lint, Lint::NeedsCatalog | Lint::HookCannotTell))
-}
 
 /// How catalogs are read, if at all.
 struct Catalogs<'a> {

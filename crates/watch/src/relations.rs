@@ -19,7 +19,7 @@ use shelflife_control::{Page, State};
 use shelflife_layout::relation::{RelationKey, relation_file};
 use shelflife_layout::{Class, Text, postgres::classify};
 use shelflife_lifetime::Lifetime;
-use shelflife_policy::Policy;
+use shelflife_policy::{Lint, Policy};
 use shelflife_postgres::catalog::Relation;
 use shelflife_run::Cataloged;
 use shelflife_sweep::decide;
@@ -47,6 +47,12 @@ impl Rules {
             checksum: policy.compile().checksum(),
             compared: Mutex::new(None),
         }
+    }
+
+    /// Whether the policy gives some files something else where no catalog is read.
+    pub(crate) fn need_catalogs(&self) -> bool {
+        let found = self.policy.check();
+        found.iter().any(|found| matches!(found.lint, Lint::NeedsCatalog | Lint::HookCannotTell))
     }
 
     /// The first rule that means this relation.
