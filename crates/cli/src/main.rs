@@ -9,6 +9,7 @@
 mod args;
 mod done;
 mod progress;
+mod stop;
 mod verbs;
 
 use std::io::Write;

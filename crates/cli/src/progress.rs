@@ -1,4 +1,4 @@
-//! Progress of sweeps and of traces: on standard error, on a terminal, and only after two seconds.
+//! Progress: on standard error, and on a terminal only; of sweeps and of traces after two seconds.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -11,6 +11,14 @@ use shelflife_sweep::Tally;
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 const QUIET: Duration = Duration::from_secs(2);
+
+/// A bar of thousandths, hidden by itself where standard error is no terminal.
+pub fn share_bar() -> ProgressBar {
+    // the template is a constant that is right
+    let style = ProgressStyle::with_template("{bar:24} {msg}")
+        .unwrap_or_else(|_| ProgressStyle::default_bar());
+    ProgressBar::new(1000).with_style(style)
+}
 
 /// A line that says how far a sweep is.
 pub struct SweepProgress {

@@ -1,31 +1,27 @@
 //! `atlas`: scenarios × policies × drives.
 
 use std::io::{IsTerminal, Write};
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use anyhow::anyhow;
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 use shelflife_atlas::{DRIVES, Error, Progress, Request, atlas, in_words, page, scenarios};
 use shelflife_postgres::Cancel;
 use shelflife_report::{bytes, duration, plain};
 use shelflife_run::Hook;
 use shelflife_simulate::Target;
 use shelflife_ssd::Drive;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::args::AtlasArgs;
 use crate::done::{Done, Failure, NO, USE};
+use crate::progress::share_bar;
+use crate::stop::{INTERRUPTED, on_signals};
 use crate::verbs::lifetimes::learn_failure;
 use crate::verbs::simulate::{memory, target};
-use crate::verbs::trial::{self, INTERRUPTED};
+use crate::verbs::trial;
 
 pub fn run(args: &AtlasArgs) -> Result<Done, Failure> {
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM, SIGHUP] {
-        signal_hook::flag::register(signal, Arc::clone(&stop))?;
-    }
+    let stop = on_signals()?;
     let request = Request {
         folder: args.dir.clone(),
         scenarios: match args.scenarios.is_empty() {
@@ -50,7 +46,7 @@ pub fn run(args: &AtlasArgs) -> Result<Done, Failure> {
         shelflife_page::check(path)?;
     }
     ask(args, &request)?;
-    let bar = new_bar();
+    let bar = share_bar();
     let made = atlas(&request, &mut |now| show(&bar, now));
     bar.finish_and_clear();
     let made = made.map_err(failure)?;
@@ -112,15 +108,6 @@ fn failure(error: Error) -> Failure {
         Error::Learn(error) => learn_failure(error),
         error => error.into(),
     }
-}
-
-/// Hidden by itself where standard error is no terminal.
-fn new_bar() -> ProgressBar {
-    let bar = ProgressBar::new(1000);
-    // the template is a constant that is right
-    let style = ProgressStyle::with_template("{bar:24} {msg}")
-        .unwrap_or_else(|_| ProgressStyle::default_bar());
-    bar.with_style(style)
 }
 
 fn show(bar: &ProgressBar, now: &Progress) {

@@ -9,7 +9,7 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 use anyhow::anyhow;
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 use serde_json::json;
 use shelflife_control::Registry;
 use shelflife_page::{TrialPage, check, trial, write};
@@ -24,20 +24,15 @@ use shelflife_trial::{
     ArmFigures, Error, Estimate, Observer, Options, Outcome, Phase, Place, Preset, Progress,
     Recording, Results, Spec, Wishes, idea, resume,
 };
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::args::{PresetArg, TrialArgs};
 use crate::done::{Done, Failure, NO, NOT_HERE};
+use crate::progress::share_bar;
+use crate::stop::{INTERRUPTED, on_signals};
 use crate::verbs::trial_simulated;
 
-/// As a shell has it for a program that SIGINT ended.
-pub const INTERRUPTED: u8 = 130;
-
 pub fn run(args: &TrialArgs) -> Result<Done, Failure> {
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM, SIGHUP] {
-        signal_hook::flag::register(signal, Arc::clone(&stop))?;
-    }
+    let stop = on_signals()?;
     if let Some(path) = &args.html {
         check(path)?;
     }
@@ -385,12 +380,8 @@ const LOOP_VERDICT: &str = "hints do not reach a drive through a loop device, wh
 
 impl Watcher {
     fn new(args: &TrialArgs, stop: Arc<AtomicBool>) -> Watcher {
-        // Hidden by itself where standard error is no terminal.
-        let bar = ProgressBar::new(1000);
-        let style = ProgressStyle::with_template("{bar:24} {msg}");
-        bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
         Watcher {
-            bar,
+            bar: share_bar(),
             stop,
             yes: args.yes,
             json: args.json,
