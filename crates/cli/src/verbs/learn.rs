@@ -1,8 +1,9 @@
 //! `learn`: the policy that suits a trace and drives, judged on what it has not seen.
 
 use std::fmt::Write;
-use std::fs::{self, OpenOptions};
-use std::io::Write as _;
+use std::fs::Permissions;
+use std::io::{self, Write as _};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
@@ -26,6 +27,9 @@ pub fn run(args: &LearnArgs) -> Result<Done, Failure> {
             anyhow!("{} exists already: choose another name or remove it", args.output.display());
         return Err(Failure { code: USE, error });
     }
+    let cannot_write = || format!("cannot write {}", args.output.display());
+    // before the search, not after it
+    tempfile::tempfile_in(folder(&args.output)).with_context(cannot_write)?;
     let stem = args.output.file_stem().map(|stem| stem.to_string_lossy().into_owned());
     let trace = Trace::open(&args.trace).map_err(failure)?;
     let request = LearnRequest {
@@ -44,8 +48,7 @@ pub fn run(args: &LearnArgs) -> Result<Done, Failure> {
     shown.end();
     let learned = learned.map_err(learn_failure)?;
     if let Some(policy) = &learned.policy {
-        write_new(&args.output, policy)
-            .with_context(|| format!("cannot write {}", args.output.display()))?;
+        write_new(&args.output, policy).with_context(cannot_write)?;
     }
     let code = if learned.policy.is_some() { 0 } else { NO };
     if args.json {
@@ -56,17 +59,18 @@ pub fn run(args: &LearnArgs) -> Result<Done, Failure> {
     Ok(in_words(&learned, &args.output).with_code(code))
 }
 
+fn folder(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
 /// Writes a file that is whole or not there, and replaces none.
-fn write_new(path: &Path, text: &str) -> std::io::Result<()> {
-    let mut aside = path.as_os_str().to_owned();
-    aside.push(".part");
-    let written =
-        OpenOptions::new().write(true).create_new(true).open(&aside).and_then(|mut file| {
-            file.write_all(text.as_bytes())?;
-            fs::hard_link(&aside, path)
-        });
-    let _ = fs::remove_file(&aside);
-    written
+fn write_new(path: &Path, text: &str) -> io::Result<()> {
+    let mut aside = tempfile::Builder::new()
+        .permissions(Permissions::from_mode(0o666))
+        .tempfile_in(folder(path))?;
+    aside.write_all(text.as_bytes())?;
+    aside.persist_noclobber(path)?;
+    Ok(())
 }
 
 fn in_words(learned: &Learned, output: &Path) -> Done {
