@@ -92,6 +92,11 @@ pub enum Error {
         /// Pages of it that hold data.
         live: u64,
     },
+    /// A share of a drive in its own size, for a workload that has pages and no drive.
+    #[error(
+        "a workload has no data but its own pages: --fit LIVE scales drives to them, --live is for traces"
+    )]
+    LiveWorkload,
     /// How full the recorded file system was is not known.
     #[error(
         "the trace does not say how full its file system was: say how full drives are (--fit 90 or \

@@ -77,7 +77,7 @@ pub struct Request {
     /// The drives.
     pub targets: Vec<Target>,
     /// How they are sized. Synthetic workloads have no size but their pages: to them drives are
-    /// scaled, to 100 % if not said.
+    /// scaled, to 100 % if not said; [`Size::Live`] is an error.
     pub size: Size,
     /// Memory that may be used, if there is a limit.
     pub memory_bytes: Option<u64>,
@@ -152,7 +152,8 @@ impl Synthetic {
         let workloads: Result<Vec<_>, _> = hints.iter().map(|hints| parse(*hints)).collect();
         let workloads = workloads?;
         let size = match request.size {
-            Size::Fit(share) | Size::Live(share) => Size::Fit(share),
+            Size::Fit(share) => Size::Fit(share),
+            Size::Live(_) => return Err(Error::LiveWorkload),
             Size::Own | Size::Recorded => Size::Fit(100.0),
         };
         let mut drives = Vec::new();

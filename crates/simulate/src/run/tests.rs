@@ -140,6 +140,8 @@ fn what_is_wrong_is_said() {
     assert!(error(&uniform, &tiny).contains("a larger share"));
     let live = Request { size: Size::Fit(0.0), ..with(|_| ()) };
     assert!(error(&uniform, &live).contains("up to 100"));
+    let live = Request { size: Size::Live(50.0), ..with(|_| ()) };
+    assert!(error(&uniform, &live).contains("--fit LIVE"));
     let small = Request { memory_bytes: Some(1000), ..with(|_| ()) };
     assert!(error(&uniform, &small).contains("MiB may be"));
     let one_class = synthetic("uniform", vec![Hints::Exact]);
