@@ -90,6 +90,9 @@ fn policy(case: &Case<'_>) -> String {
         long.age(unit),
         beside(case, long),
     );
+    if cold(case) > 0.0 && !short.is_unhinted(case) && !long.is_unhinted(case) {
+        text += &format!("; cold data ({} of the drive) apart from both", percent(cold(case)));
+    }
     text.push_str(&verdict(case, flow, short, long, second));
     text
 }
@@ -441,6 +444,26 @@ pub(crate) mod tests {
              (mostly relation) after 1 drive writes, beside cold data (25 % of the drive): apart, \
              neither keeps the other's units from emptying"
         );
+    }
+
+    #[test]
+    fn cold_data_lie_where_nothing_is_hinted() {
+        let (recorded, mut judged) = (recorded(), judged());
+        judged.flows[1].streams[1].stream = 2;
+        let (arm, kind) = ("wal-first", Kind::Policy);
+        let case = Case {
+            recorded: &recorded,
+            judged: &judged,
+            arm,
+            kind,
+            waf: 2.5,
+            saving: 0.2,
+            noise: 0.005,
+        };
+        let text = reason(&case);
+        let told =
+            "after 1 drive writes; cold data (25 % of the drive) apart from both: apart, neither";
+        assert!(text.contains(told), "{text}");
     }
 
     #[test]
