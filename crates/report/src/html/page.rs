@@ -27,8 +27,6 @@ pub enum Source {
     Simulated,
     /// Measured on this machine, as the server and the kernel see it.
     Measured,
-    /// Counted by the drive itself.
-    MeasuredOnDrive,
 }
 
 impl Source {
@@ -37,14 +35,13 @@ impl Source {
         match self {
             Source::Simulated => "simulated",
             Source::Measured => "measured on this machine",
-            Source::MeasuredOnDrive => "measured on the drive",
         }
     }
 
     fn show(self) -> Markup {
         let class = match self {
             Source::Simulated => "simulated",
-            Source::Measured | Source::MeasuredOnDrive => "measured",
+            Source::Measured => "measured",
         };
         html! { span class=(format!("badge {class}")) { (self.name()) } }
     }
