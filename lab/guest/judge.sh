@@ -15,11 +15,6 @@ hints="not-set short medium long extreme"
 
 judge() {
 	medium=$1
-	case $medium in
-	scsi) event=scsi/scsi_dispatch_cmd_start ;;
-	fdp | nvme) event=nvme/nvme_setup_cmd ;;
-	virtio) event=block/block_rq_issue ;;
-	esac
 	modes="buffered direct"
 	[ "$filesystem" = f2fs ] && modes="buffered direct small"
 	[ -b "$target" ] || files
@@ -88,8 +83,7 @@ probe() {
 		[ "$2" = not-set ] || set_hint "$2" "$file"
 	fi
 	[ -e $groups ] && echo 0 >$groups
-	echo >$tracing/trace
-	echo 1 >"$tracing/events/$event/enable"
+	watch
 	case $1 in
 	buffered) put bs=1M count=2 seek="$seek" ;;
 	direct) put bs=1M count=2 seek="$seek" oflag=direct ;;
@@ -97,24 +91,35 @@ probe() {
 	esac
 	# what a journal holds goes to its place now
 	[ "$options" = data=journal ] && fsfreeze --freeze "$target" && fsfreeze --unfreeze "$target"
-	echo 0 >"$tracing/events/$event/enable"
+	unwatch
 	writes >/tmp/writes
 	cat /tmp/writes >&3
 	if [ "$medium" = scsi ] && [ -e $groups ]; then
 		awk '$2 > 0 { print "group", $1, $2 }' $groups >&3
 	fi
 	# only writes with a directive say which handle they want
-	if [ "$medium" = fdp ] && grep -q 'nvme 0x2' /tmp/writes; then
-		handles >/tmp/after
-		paste /tmp/before /tmp/after | awk '$2 != $4 { print "handle", $1, $2, $4 }' >&3
-		mv /tmp/after /tmp/before
-	fi
+	[ "$medium" = fdp ] && grep -q 'nvme 0x2' /tmp/writes && moved
 	[ -b "$target" ] && [ "$2" != not-set ] && set_hint not-set "$file"
 }
 
 put() {
 	dd if=/lab/noise "of=$file" conv=notrunc,fsync "$@" 2>/tmp/said ||
 		echo "unwritten $(tail -n 1 /tmp/said)" >&3
+}
+
+# What the driver of a $medium is told, from here to unwatch, is in $tracing/trace.
+watch() {
+	case $medium in
+	scsi) event=scsi/scsi_dispatch_cmd_start ;;
+	fdp | nvme) event=nvme/nvme_setup_cmd ;;
+	virtio) event=block/block_rq_issue ;;
+	esac
+	echo >$tracing/trace
+	echo 1 >"$tracing/events/$event/enable"
+}
+
+unwatch() {
+	echo 0 >"$tracing/events/$event/enable"
 }
 
 # Sums the sectors per tag.
@@ -142,6 +147,13 @@ handles() {
 	# they are the same for all namespaces
 	nvme fdp status "$(echo "$all_fdp" | head -n 1)" |
 		awk '/Placement Identifier/ { id = $3 + 0 } /RUAMW/ { print id, $NF }'
+}
+
+# Which of them moved since /tmp/before.
+moved() {
+	handles >/tmp/after
+	paste /tmp/before /tmp/after | awk '$2 != $4 { print "handle", $1, $2, $4 }' >&3
+	mv /tmp/after /tmp/before
 }
 
 # say WORD COMMAND… : the command's answer in one line, with its exit code

@@ -242,14 +242,14 @@ up() {
 	xfs) try mkfs.xfs -q -f -c options=/etc/xfs-format "$device" || return 1 ;;
 	xfs-zoned)
 		type=xfs
-		# not every kernel has it
-		skip=skipped
 		# a conventional device as the zoned part, the rest on another
 		take nvme 1 || return 1
 		small=${taken# }
 		try mkfs.xfs -q -f -r "zoned=1,rtdev=$device" "$small" || return 1
 		extra="-o rtdev=$device"
 		device=$small
+		# not every kernel has it
+		skip=skipped
 		;;
 	btrfs) try mkfs.btrfs -q -f "$device" || return 1 ;;
 	f2fs) try mkfs.f2fs -q -f "$device" || return 1 ;;

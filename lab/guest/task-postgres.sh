@@ -1,10 +1,10 @@
 #!/bin/busybox sh
-# shellcheck disable=SC2154 # $why, $tracing, … are set by the other scripts
+# shellcheck disable=SC2154 # $why, … are set by the other scripts
 # What does a drive with FDP hear of PostgreSQL under wal-first? Two phases on each file system:
 # commits, which write WAL and nothing else, and a checkpoint, which writes relations.
 #
 #   begin FILESYSTEM / said doctor … / phase wal|checkpoint / bytes N / write … / handle … /
-#   hook CARRYING-PROCESSES / end FILESYSTEM
+#   said status … / end FILESYSTEM
 
 # phase NAME COMMAND…: what the drive is told meanwhile
 phase() {
@@ -12,13 +12,11 @@ phase() {
 	shift
 	sync
 	handles >/tmp/before
-	echo >"$tracing/trace"
-	echo 1 >"$tracing/events/nvme/nvme_setup_cmd/enable"
+	watch
 	"$@" >/tmp/said 2>&1 || echo "failed $1: $(tail -n 1 /tmp/said)" >&3
-	echo 0 >"$tracing/events/nvme/nvme_setup_cmd/enable"
+	unwatch
 	writes >&3
-	handles >/tmp/after
-	paste /tmp/before /tmp/after | awk '$2 != $4 { print "handle", $1, $2, $4 }' >&3
+	moved
 }
 
 commits() {
@@ -47,7 +45,7 @@ scenario() {
 	stop_server
 }
 
-# shellcheck disable=SC2034 # for writes()
+# shellcheck disable=SC2034 # for watch()
 medium=fdp
 for filesystem in f2fs ext4; do
 	echo "begin $filesystem" >&3

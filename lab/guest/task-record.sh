@@ -1,5 +1,5 @@
 #!/bin/busybox sh
-# shellcheck disable=SC2154 # $target, $why, $tracing, … are set by the other scripts
+# shellcheck disable=SC2154 # $target, $why, … are set by the other scripts
 # Does the recorder see what is written, with its file and hint? Every stack of /lab/stacks gets a file
 # of 2 MiB for each hint, while shelflife records and the drivers' tracepoints watch.
 #
@@ -12,17 +12,14 @@ while read -r name medium layer filesystem options; do
 		modes=buffered
 		files
 		sync
-		case $medium in
-		scsi) event=scsi/scsi_dispatch_cmd_start ;;
-		*) event=nvme/nvme_setup_cmd ;;
-		esac
 		cat >/tmp/load <<-END
-			echo >$tracing/trace
-			echo 1 >$tracing/events/$event/enable
+			. /lab/judge.sh
+			medium=$medium
+			watch
 			for hint in $hints; do
 				dd if=/lab/noise of=$target/buffered-\$hint bs=1M count=2 conv=notrunc,fsync 2>/dev/null || exit 1
 			done
-			echo 0 >$tracing/events/$event/enable
+			unwatch
 		END
 		rm -rf /tmp/trace
 		if shelflife record -o /tmp/trace --path "$target" -- sh /tmp/load >/tmp/said 2>&1; then
