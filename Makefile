@@ -6,7 +6,7 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 DEMO_PACKAGES := gcc g++ libc6-dev make pkg-config libelf-dev zlib1g-dev postgresql postgresql-contrib
 PACKAGES := $(DEMO_PACKAGES) binutils xz-utils shellcheck clang llvm e2fsprogs xfsprogs btrfs-progs f2fs-tools
 
-.PHONY: browser atlas generate deb deb-test kills regress-watch bench-watch bench-record-pgbench bench-record help packages demo-packages hook build demo test check bench bench-hook bench-switch bench-simulator bench-doctor bench-trace bench-lifetimes python regress regress-all bench-pgbench lab lab-record lab-postgres lab-power lab-quick fuzz-smoke nightly clean
+.PHONY: browser atlas generate cargo-deb deb deb-test release kills regress-watch bench-watch bench-record-pgbench bench-record help packages demo-packages hook build demo test check bench bench-hook bench-switch bench-simulator bench-doctor bench-trace bench-lifetimes python regress regress-all bench-pgbench lab lab-record lab-postgres lab-power lab-epoch lab-quick fuzz-smoke nightly clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -68,7 +68,7 @@ bench-trace: ## events per second of importers, writer and reader
 bench-lifetimes: ## events per second of `lifetimes`, and against reading alone
 	$(CARGO) bench --locked -q -p shelflife-learn --bench lifetimes
 
-bench-watch: packages ## the daemon: file storms, a million files, late bytes, pgbench with and without it; about 8 minutes
+bench-watch: packages ## the daemon: file storms, a million files, late bytes; about 6 minutes
 	$(CARGO) bench --locked -q -p shelflife-watch --bench watch
 
 generate: ## man pages and completions below packaging/, from the arguments
@@ -78,15 +78,21 @@ generate: ## man pages and completions below packaging/, from the arguments
 
 CARGO_DEB := 3.8.0
 
-deb: build ## a Debian package below target/debian
+cargo-deb:
 	@$(TARGET)/tools/bin/cargo-deb --version 2>/dev/null | grep -qx '$(CARGO_DEB)' || \
 		$(CARGO) install -q --locked --version $(CARGO_DEB) --root $(TARGET)/tools cargo-deb
+
+deb: build cargo-deb ## a Debian package below target/debian
 	rm -f $(TARGET)/debian/*.deb
 	$(TARGET)/tools/bin/cargo-deb --locked -p shelflife --no-build --strip
 
 deb-test: deb ## the package in a clean chroot: install, work, remove, purge
 	@scripts/packages.sh debootstrap
 	scripts/deb-chroot.sh $(TARGET)/debian/*.deb
+
+release: cargo-deb ## tarballs and a package that run with glibc 2.31, built in a Debian 11, below target/release-*; aarch64 where Rust has it
+	@scripts/packages.sh debootstrap binutils
+	scripts/release.sh
 
 python: ## a Python with DuckDB below target/, for the tests that query traces; without network they are skipped
 	@test -x $(TARGET)/python/bin/python || { scripts/packages.sh python3-venv && python3 -m venv $(TARGET)/python \
@@ -115,13 +121,9 @@ regress-all: packages hook ## and its decoding, crash and standby tests (about 1
 	$(CARGO) build --locked -q -p shelflife
 	scripts/regress.sh core decoding recovery
 
-# In memory, so that the hook's cost is not lost in the drive's; many short rounds, as what disturbs
-# a shared machine drifts. About 15 minutes.
-bench-pgbench: packages build ## pgbench simple-update with hints and without, on a RAM-backed file system
-	rm -rf /dev/shm/shelflife-bench
-	$(TARGET)/release/shelflife trial --dir /dev/shm/shelflife-bench --policies off,temp-vs-rest \
-		--script simple-update --scale 20 --clients 2 --jobs 2 --rounds 30 --seconds 8 --yes
-	rm -rf /dev/shm/shelflife-bench
+# In memory, so that no drive hides it. About an hour; PARTS="hook" and SHELFLIFE_BENCH_PAIRS=100 make it shorter.
+bench-pgbench: packages hook ## what hook and daemon cost pgbench, switched on and off under it in turns of a second
+	TMPDIR=/dev/shm $(CARGO) bench --locked -q -p shelflife --bench pgbench -- $(PARTS)
 
 atlas: packages build ## best and worst cases: all scenarios on three drives, into target/atlas (about 90 min, resumable; root)
 	$(TARGET)/release/shelflife atlas $(TARGET)/atlas --html $(TARGET)/atlas.html
@@ -135,6 +137,9 @@ lab-record: packages build ## the recorder on device mapper, md, SCSI and NVMe i
 lab-postgres: packages build ## PostgreSQL on f2fs and ext4 in QEMU: which handles do WAL and relations get?
 	$(CARGO) run --locked -q -p shelflife-lab -- postgres
 
+lab-epoch: packages build ## a trial on a whole drive with FDP in QEMU, broken off and resumed
+	$(CARGO) run --locked -q -p shelflife-lab -- epoch
+
 lab-power: packages build ## power cuts under load in QEMU, ten on f2fs and ten on ext4
 	$(CARGO) run --locked -q -p shelflife-lab -- power
 
@@ -146,7 +151,7 @@ lab-quick: packages ## ten stacks on two stock kernels in QEMU
 fuzz-smoke: ## every fuzz target for 10 seconds, on the stable toolchain
 	scripts/fuzz.sh 10
 
-nightly: test bench bench-pgbench bench-record-pgbench regress-all regress-watch kills deb-test lab lab-record lab-postgres lab-power ## what takes long; results go into docs/results.md
+nightly: test bench bench-pgbench bench-record-pgbench regress-all regress-watch kills deb-test release lab lab-record lab-postgres lab-power lab-epoch ## what takes long; results go into docs/results.md
 	scripts/fuzz.sh 300
 
 clean:

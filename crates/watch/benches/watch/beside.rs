@@ -9,10 +9,14 @@ use shelflife_control::Registry;
 use shelflife_run::{WatchedFolder, watching};
 use shelflife_watch::{Daemon, Mode, Options};
 
+use crate::server::be_nice;
+
 /// Set to the folder, by which this program knows that it is to be the daemon.
 pub const ROLE: &str = "SHELFLIFE_BENCH_WATCH";
 /// What the daemon gives.
 pub const POLICY: &str = "temp-vs-rest";
+/// As `Nice=` has it in the daemon's unit.
+const NICE: i32 = -10;
 const MODE: &str = "SHELFLIFE_BENCH_MODE";
 
 /// What the daemon's process does.
@@ -25,6 +29,7 @@ pub fn be_the_daemon() {
     let options =
         Options { folders: vec![folder], policy: POLICY.to_owned(), mode, ..Options::default() };
     let registry = Registry::from_environment().expect("a state folder");
+    be_nice(NICE);
     let daemon = Daemon::start(options, &registry).expect("a daemon");
     daemon.watch(&mut |_| ()).expect("watched");
 }

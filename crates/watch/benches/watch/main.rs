@@ -4,12 +4,11 @@
 //! | --- | --- |
 //! | `opens` | what does being watched add to an open, by inotify and by both kinds of fanotify |
 //! | `storm` | what share of short-lived files is hinted, and how soon, at 5,000 creations a second |
-//! | `loaded` | the same beside pgbench with 200 connections |
+//! | `loaded` | the same beside pgbench with 200 connections, in memory and on a drive |
 //! | `million` | a sweep over a million files: time, memory, and the processor afterwards |
 //! | `late` | what share of the bytes of hinted classes is written back before its hint (root) |
-//! | `pgbench` | transactions a second with and without the daemon, in pairs |
 //!
-//! Arguments name parts; without any all run. `ROUNDS` sets the pairs of `pgbench` (default 6).
+//! Arguments name parts; without any all run. What it costs pgbench is asked by `make bench-pgbench`.
 
 mod beside;
 mod late;
@@ -42,8 +41,5 @@ fn main() {
     }
     if wants("late") {
         late::run();
-    }
-    if wants("pgbench") {
-        server::pairs();
     }
 }
