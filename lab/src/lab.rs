@@ -1,9 +1,9 @@
 //! What every part of the lab starts from: the program under test, QEMU and the tools, kernels.
 
-use std::fs;
-use std::path::PathBuf;
+use std::fs::{self, File, TryLockError};
+use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 
 use crate::apt::Apt;
 use crate::kernel::{self, Kernel};
@@ -44,6 +44,8 @@ pub struct Lab {
     /// Its hook, if it is built.
     pub hook: PathBuf,
     refresh: bool,
+    /// Nobody else runs guests on the disks of this folder.
+    _lock: File,
 }
 
 impl Lab {
@@ -54,6 +56,7 @@ impl Lab {
         }
         let folder = std::path::absolute(&options.folder)?;
         fs::create_dir_all(&folder)?;
+        let lock = lock(&folder)?;
         let apt = Apt::open(&folder.join("apt"), options.refresh)?;
         let tools = Tools::open(&apt, &folder.join("tools"), server)?;
         let program = folder.join("shelflife");
@@ -61,7 +64,7 @@ impl Lab {
         tools.runs(&program)?;
         let above = options.shelflife.parent().and_then(|p| p.parent());
         let hook = above.context("the program lies in no folder")?.join(guest::HOOK);
-        Ok(Lab { folder, apt, tools, program, hook, refresh: options.refresh })
+        Ok(Lab { folder, apt, tools, program, hook, refresh: options.refresh, _lock: lock })
     }
 
     /// The kernel of a series, with its packages; it stays the same until a refresh is asked for.
@@ -94,5 +97,36 @@ impl Lab {
     /// Where guest number `n` of those that run at a time has its things.
     pub fn seat(&self, n: usize) -> Result<Seat> {
         Seat::open(self.folder.join(format!("seats/{n}")))
+    }
+}
+
+/// A lock that goes with this process: two runs on the same disks would write over each other's.
+fn lock(folder: &Path) -> Result<File> {
+    let path = folder.join("lock");
+    let file = File::create(&path).with_context(|| path.display().to_string())?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => {
+            bail!(
+                "{}: another run of the lab uses it; wait, or take another --folder",
+                folder.display()
+            )
+        }
+        Err(TryLockError::Error(error)) => Err(error).context(path.display().to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_runs_do_not_share_a_folder() {
+        let folder = tempfile::tempdir().unwrap();
+        let first = lock(folder.path()).unwrap();
+        let said = lock(folder.path()).unwrap_err().to_string();
+        assert!(said.contains("another run of the lab"), "{said}");
+        drop(first);
+        lock(folder.path()).unwrap();
     }
 }
