@@ -71,8 +71,10 @@ impl Handle {
         let fd = folder.as_fd().as_raw_fd();
         let mut room = Room { bytes: MAX_HANDLE as u32, kind: 0, handle: [0; MAX_HANDLE] };
         let mut mount = 0;
-        // SAFETY: the path is an empty C string; `room` has the layout of `struct file_handle` with
-        // as many bytes behind it as it says; `mount` takes one int.
+        // SAFETY: `folder` lives until this function returns, so `fd` is open. The path is a C
+        // string. `Room` is repr(C) with the fields of `struct file_handle` (`handle_bytes`,
+        // `handle_type`, `f_handle`), and the kernel writes no more than the `handle_bytes` that it
+        // is told, which is the length of `Room::handle`. `mount` is one int. All three live here.
         let rc = unsafe {
             libc::name_to_handle_at(
                 fd,
@@ -86,14 +88,17 @@ impl Handle {
             return Err(io::Error::last_os_error());
         }
         let mut stat = std::mem::MaybeUninit::<libc::statfs>::zeroed();
-        // SAFETY: the descriptor is open; fstatfs writes one statfs through the pointer.
+        // SAFETY: `fd` is open, as above; fstatfs writes one `struct statfs` through the pointer,
+        // and `stat` has room for one.
         if unsafe { libc::fstatfs(fd, stat.as_mut_ptr()) } == -1 {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: zeroed is a valid statfs, and fstatfs has filled it.
+        // SAFETY: every byte of `stat` was set to zero, and `struct statfs` is integers only, for
+        // which any bits are valid.
         let fsid = unsafe { stat.assume_init() }.f_fsid;
-        // SAFETY: fsid_t is two ints (`__kernel_fsid_t`), which libc keeps private: any bits are
-        // valid as bytes, and the compiler checks that the sizes are equal.
+        // SAFETY: `fsid_t` is an array of two ints (`__kernel_fsid_t`; the crate keeps the field
+        // private), so it has no padding, all its bytes are set, and any are valid as `u8`;
+        // transmute compiles only if the sizes are equal.
         let fsid: [u8; FSID] = unsafe { std::mem::transmute(fsid) };
         let length = (room.bytes as usize).min(MAX_HANDLE);
         let bytes = room.handle.get(..length).unwrap_or_default();
@@ -153,12 +158,13 @@ impl Group {
     fn new(report: u32) -> io::Result<Group> {
         let flags = libc::FAN_CLASS_NOTIF | libc::FAN_CLOEXEC | libc::FAN_NONBLOCK | report;
         let file = libc::O_RDONLY | libc::O_LARGEFILE | libc::O_CLOEXEC | libc::O_NOATIME;
-        // SAFETY: the call takes two numbers and no pointer.
+        // SAFETY: the call takes two numbers and no pointer, and closes nothing.
         let fd = unsafe { libc::fanotify_init(flags, file.cast_unsigned()) };
         if fd == -1 {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: fanotify_init has just made this descriptor, so nobody else owns it.
+        // SAFETY: fanotify_init did not fail, so `fd` is a descriptor that it has just made, and
+        // nothing else in this process has its number.
         Ok(Group { fd: unsafe { OwnedFd::from_raw_fd(fd) } })
     }
 
@@ -184,8 +190,9 @@ impl Group {
 
     fn mark(&self, flags: u32, mask: u64, folder: impl AsFd) -> io::Result<()> {
         let folder = folder.as_fd().as_raw_fd();
-        // SAFETY: both descriptors are open through the call; the path is null, which means the
-        // object of the second, and is not followed.
+        // SAFETY: `self` and the caller's `folder` (the name is taken, the value lives to the end of
+        // this function) keep both descriptors open through the call. The path may be null: the
+        // mark is on what the second one is then (fanotify_mark(2)), and nothing is read.
         let rc = unsafe {
             libc::fanotify_mark(self.fd.as_raw_fd(), flags, mask, folder, std::ptr::null())
         };
@@ -201,8 +208,11 @@ impl Group {
         match rustix::io::read(&self.fd, &mut *buffer) {
             Ok(length) => {
                 Ok(parse(buffer.get(..length).unwrap_or_default(), &mut |mut event, fd| {
-                    // SAFETY: the kernel wrote these bytes just now, and opened the descriptor in them for
-                    // this process; each event is handed over once, so nobody else owns it.
+                    // SAFETY: `fd` is that of an event in the bytes that this read has filled, at the
+                    // place where the version that `event_at` has checked has it: the kernel
+                    // opened it in this process for the reader of the event (fanotify(7)), to own
+                    // and to close. A read takes events off the queue, and `parse` hands over each
+                    // once, so that there is no second owner.
                     event.file = (fd >= 0).then(|| unsafe { OwnedFd::from_raw_fd(fd) });
                     each(event);
                 }))
@@ -216,6 +226,8 @@ impl Group {
 /// `struct fanotify_event_metadata`: length u32, version u8, reserved u8, metadata length u16, mask
 /// u64, descriptor i32, process i32 (`include/uapi/linux/fanotify.h`).
 const METADATA: usize = 24;
+/// Of a kernel with another layout nothing is believed.
+const VERSION: u8 = libc::FANOTIFY_METADATA_VERSION;
 /// `FAN_EVENT_INFO_TYPE_DFID_NAME`.
 const DFID_NAME: u8 = 2;
 
@@ -233,6 +245,9 @@ fn event_at<'b>(bytes: &mut &'b [u8]) -> Option<(Event<'b>, RawFd)> {
     let length = u32_at(bytes, 0)? as usize;
     let (event, rest) = bytes.split_at_checked(length)?;
     let (metadata, infos) = event.split_at_checked(METADATA)?;
+    if *metadata.get(4)? != VERSION {
+        return None;
+    }
     *bytes = rest;
     let mask = u64::from_ne_bytes(metadata.get(8..16)?.try_into().ok()?);
     let fd = u32_at(metadata, 16)?.cast_signed();
@@ -315,6 +330,7 @@ mod tests {
     fn torn_and_nonsensical_bytes_end() {
         let mut event = [0u8; METADATA + 4];
         event[..4].copy_from_slice(&28u32.to_ne_bytes());
+        event[4] = VERSION;
         event[16..20].copy_from_slice(&(-1i32).to_ne_bytes());
         event[24] = DFID_NAME;
         event[26..28].copy_from_slice(&400u16.to_ne_bytes());
@@ -327,5 +343,7 @@ mod tests {
             assert_eq!(seen, usize::from(length == event.len()));
         }
         assert_eq!(parse(&[0; 64], &mut |_, _| ()), 0, "a length of 0 is no event");
+        event[4] = VERSION + 1;
+        assert_eq!(parse(&event, &mut |_, _| ()), 0, "where its descriptor lies is not known");
     }
 }
