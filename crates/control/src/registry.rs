@@ -579,6 +579,7 @@ pub fn start_time(pid: u32) -> Option<u64> {
 }
 
 mod driver;
+mod recorded;
 pub use driver::Driver;
 
 #[cfg(test)]

@@ -15,6 +15,7 @@ use shelflife_mounts::{DevNumber, Mounts};
 use shelflife_trace::{Error as TraceError, FileClass, FileEntry, FileId, FileTable};
 
 use crate::device::System;
+use crate::late::ByHint;
 use crate::naming::{DataFolders, Named, Naming, class};
 use crate::raw::{FileKey, Issue, Name, Whose};
 
@@ -39,7 +40,7 @@ pub(crate) struct Files {
     /// Rows of those without a file system.
     raw: HashMap<DevNumber, FileId>,
     /// Bytes written by row.
-    written: Vec<u64>,
+    written: Vec<ByHint>,
     system: System,
     mounts: Mounts,
     looked: Instant,
@@ -99,9 +100,9 @@ impl Files {
         {
             let at = at as usize;
             if at >= self.written.len() {
-                self.written.resize(at + 1, 0);
+                self.written.resize(at + 1, ByHint::default());
             }
-            self.written[at] += issue.length;
+            self.written[at][issue.hint.raw() as usize] += issue.length;
         }
         Ok(row)
     }
@@ -204,12 +205,17 @@ impl Files {
         }
     }
 
+    /// Bytes written by row and hint; rows beyond were not written to.
+    pub fn written(&self) -> &[ByHint] {
+        &self.written
+    }
+
     /// Bytes of writes whose file, journal or metadata is known.
     pub fn attributed(&self, table: &FileTable) -> u64 {
         let known = table.iter().zip(&self.written);
         known
             .filter(|((_, entry), _)| entry.class != FileClass::Unknown)
-            .map(|(_, bytes)| *bytes)
+            .map(|(_, bytes)| bytes.iter().sum::<u64>())
             .sum()
     }
 }

@@ -30,6 +30,7 @@ mod error;
 mod files;
 #[cfg(feature = "bpf")]
 mod kernel;
+mod late;
 mod naming;
 #[cfg(feature = "bpf")]
 mod object;

@@ -11,12 +11,14 @@ use std::time::{Duration, Instant};
 
 use rustix::time::{ClockId, clock_gettime};
 use serde::Serialize;
+use shelflife_control::Registry;
 use shelflife_trace::{Device, Error as TraceError, Event, Meta, ProcessId, TraceWriter, Usage};
 
 use crate::device::{System, Target};
 use crate::engine::{Engine, Next, Setup, Sink, Tally};
 use crate::error::Error;
 use crate::files::{Files, Row};
+use crate::late::Late;
 use crate::naming::Naming;
 use crate::raw::{Comm, Issue, Name};
 
@@ -42,6 +44,9 @@ pub struct Options {
     pub data_folders: Vec<PathBuf>,
     /// Somebody who knows more of files than their paths say.
     pub naming: Option<Box<dyn Naming>>,
+    /// The runs of which is told, while it is recorded, how much leaves without its hint; `None` for
+    /// none. What is told `shelflife_run::recording` reads.
+    pub runs: Option<Registry>,
     /// The policy that hints come from, for `meta.json`.
     pub policy: Option<String>,
     /// The command that is recorded, for `meta.json`.
@@ -63,6 +68,7 @@ impl Options {
             drain_every: usual.drain_every,
             data_folders: Vec::new(),
             naming: None,
+            runs: None,
             policy: None,
             command: Vec::new(),
             drop_capabilities: usual.drop_capabilities,
@@ -261,6 +267,7 @@ struct TraceSink {
     /// Where the recorded file system is mounted.
     point: Option<PathBuf>,
     files: Files,
+    late: Option<Late>,
     /// CLOCK_MONOTONIC at the trace's time 0, in nanoseconds.
     start: u64,
     last_process: (Comm, ProcessId),
@@ -311,6 +318,7 @@ impl TraceSink {
             writer,
             point,
             files,
+            late: options.runs.map(Late::new),
             start,
             last_process: (Comm::default(), ProcessId::UNKNOWN),
             segment_every: options.segment_every,
@@ -421,6 +429,9 @@ impl Sink for TraceSink {
         self.shown.events.store(counts.events, Relaxed);
         self.shown.written_bytes.store(counts.written_bytes, Relaxed);
         self.shown.lost.store(tally.lost, Relaxed);
+        if let Some(late) = &mut self.late {
+            late.tick(self.writer.files(), self.files.written());
+        }
         let full = self.max_bytes.is_some_and(|max| self.at_most() > max);
         if full || (self.segment_begun.elapsed() >= self.segment_every && self.open_events > 0) {
             let counts = self.writer.counts_mut();

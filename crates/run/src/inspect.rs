@@ -12,6 +12,7 @@ use shelflife_layout::Class;
 use shelflife_lifetime::Lifetime;
 
 use crate::hook;
+use crate::recording::{Recording, recording};
 use crate::switch::data_folders_of;
 use crate::watching::{Watching, watching};
 
@@ -92,6 +93,9 @@ pub struct RunStatus {
     /// What a daemon says of its folders.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub watching: Option<Watching>,
+    /// What a recorder that goes on says of its folders.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub recording: Option<Recording>,
 }
 
 /// Looks at a run.
@@ -136,6 +140,7 @@ pub fn status(run: &Run) -> Result<RunStatus, crate::Error> {
         refused: counters.refused().collect(),
         servers,
         watching: watching(run)?,
+        recording: recording(run)?,
     })
 }
 

@@ -11,6 +11,7 @@ mod hook;
 mod inspect;
 mod launch;
 mod policies;
+mod recording;
 mod switch;
 mod watching;
 
@@ -20,6 +21,7 @@ pub use hook::{Hook, hidden_from_others};
 pub use inspect::{Carries, Counted, Process, RunStatus, ServerStatus, hook_share, status};
 pub use launch::{Launch, Prepared, collect, environment};
 pub use policies::{PolicyError, load_policy, policy_text};
+pub use recording::{RecordedClass, RecordedFolder, Recording, publish, recording};
 pub use switch::{Swept, Switched, To, data_folders_of, sweep_run, switch};
 pub use watching::{Cataloged, Hinted, Refused, WatchedFolder, Watching, watching};
 
@@ -56,11 +58,13 @@ pub enum Error {
     /// The registry of runs, or a control page.
     #[error(transparent)]
     Control(#[from] shelflife_control::Error),
-    /// What a daemon wrote of itself is not readable as such.
-    #[error("run {run}: its daemon's figures are none; was it another version?")]
+    /// What a daemon or a recorder wrote is not readable as such.
+    #[error("run {run}: its {of}'s figures are none; was it another version?")]
     Figures {
         /// The run.
         run: String,
+        /// Whose they are.
+        of: &'static str,
         /// What is wrong with them.
         source: serde_json::Error,
     },

@@ -88,8 +88,7 @@ pub fn switch(
 
 /// Its figures outlive a daemon that was killed.
 fn has_daemon_with_catalogs(run: &Run) -> bool {
-    let figures = watching(run).ok().flatten();
-    figures.is_some_and(|daemon| daemon.folders.iter().any(|folder| folder.relations.is_some()))
+    watching(run).ok().flatten().is_some_and(|daemon| daemon.reads_catalogs())
         && matches!(run.liveness(), Liveness::Attached(_))
 }
 

@@ -98,6 +98,13 @@ pub struct Watching {
     pub folders: Vec<WatchedFolder>,
 }
 
+impl Watching {
+    /// Whether catalogs are read: then the daemon alone knows what relations get.
+    pub fn reads_catalogs(&self) -> bool {
+        self.folders.iter().any(|folder| folder.relations.is_some())
+    }
+}
+
 /// The figures that the daemon of `run` wrote last; `None` if the run is no daemon's or it has
 /// written none yet.
 ///
@@ -108,6 +115,6 @@ pub fn watching(run: &Run) -> Result<Option<Watching>, Error> {
     let Some(json) = run.figures()? else { return Ok(None) };
     match serde_json::from_slice(&json) {
         Ok(figures) => Ok(Some(figures)),
-        Err(source) => Err(Error::Figures { run: run.name().to_owned(), source }),
+        Err(source) => Err(Error::Figures { run: run.name().to_owned(), of: "daemon", source }),
     }
 }

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use indicatif::ProgressBar;
 use serde_json::json;
+use shelflife_control::Registry;
 use shelflife_postgres::Dsn;
 use shelflife_record::pg::{Pg, PgError, PgReport, Servers};
 use shelflife_record::{
@@ -28,6 +29,8 @@ pub fn run(args: &RecordArgs) -> Result<Done, Failure> {
     let mut options = Options::new(&args.output, target.clone());
     options.max_bytes = args.max_bytes;
     options.policy = args.policy.clone();
+    // where there is no place for runs there are none
+    options.runs = Registry::from_environment().ok();
     options.command = args.command.iter().map(|arg| arg.to_string_lossy().into_owned()).collect();
     let reported = match &args.pg {
         Some(address) => {

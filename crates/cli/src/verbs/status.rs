@@ -2,8 +2,10 @@
 
 use serde_json::json;
 use shelflife_control::{Kind, Registry};
-use shelflife_report::{Table, count, plain};
-use shelflife_run::{Carries, RunStatus, ServerStatus, WatchedFolder, collect, conflicts, status};
+use shelflife_report::{Table, bytes, count, figure, plain};
+use shelflife_run::{
+    Carries, RecordedFolder, RunStatus, ServerStatus, WatchedFolder, collect, conflicts, status,
+};
 
 use crate::args::StatusArgs;
 use crate::done::{Done, Failure, NO};
@@ -85,6 +87,9 @@ fn in_words(status: &RunStatus) -> String {
     for server in &status.servers {
         out += &server_in_words(server);
     }
+    for folder in status.recording.iter().flat_map(|recording| &recording.folders) {
+        out += &recorded_in_words(folder);
+    }
     if status.opens.is_empty() {
         out += match status.kind {
             Kind::Hook => "  nothing was opened for writing so far\n",
@@ -127,6 +132,29 @@ fn server_in_words(server: &ServerStatus) -> String {
         ),
         Carries::Unknown(cause) => format!("  {folder}: {cause}\n"),
     }
+}
+
+fn recorded_in_words(folder: &RecordedFolder) -> String {
+    let path = folder.folder.to_string_lossy();
+    let (all, late) = folder.bytes();
+    let share = late as f64 / (all as f64).max(1.0) * 100.0;
+    let mut out = format!(
+        "  {}: {} of what the policy hints recorded so far, {} of it without the hint ({} %)\n",
+        plain(&path),
+        bytes(all),
+        bytes(late),
+        figure(share)
+    );
+    for class in folder.classes.iter().filter(|class| class.late_bytes > 0) {
+        out += &format!(
+            "    {}: {} of {} without {}\n",
+            plain(&class.class),
+            bytes(class.late_bytes),
+            bytes(class.bytes),
+            plain(&class.lifetime)
+        );
+    }
+    out
 }
 
 fn folder_in_words(folder: &WatchedFolder) -> String {

@@ -28,5 +28,6 @@ mod trial;
 mod watch;
 mod watch_attacks;
 mod watch_kills;
+mod watch_recorded;
 mod watch_relations;
 mod watched;

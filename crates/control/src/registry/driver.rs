@@ -77,22 +77,33 @@ impl Run {
     /// [`Error::Io`].
     pub fn figures(&self) -> Result<Option<Vec<u8>>, Error> {
         let path = self.dir.join(FOLDER).join(FIGURES);
-        let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
-        let file = File::options().read(true).custom_flags(flags.bits().cast_signed()).open(&path);
-        let read = |file: File| {
-            if !file.metadata()?.is_file() {
-                return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
-            }
-            let mut bytes = Vec::new();
-            file.take(LIMIT).read_to_end(&mut bytes)?;
-            Ok(bytes)
-        };
-        match file.and_then(read) {
-            Ok(bytes) => Ok(Some(bytes)),
-            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(e) => Err(io_error("cannot read the daemon's figures", &path, e)),
-        }
+        read_figures(&path).map_err(|e| io_error("cannot read the daemon's figures", &path, e))
     }
+}
+
+/// Reads what another user may have put there; `None` if there is nothing.
+pub(super) fn read_figures(path: &Path) -> io::Result<Option<Vec<u8>>> {
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
+    let file = File::options().read(true).custom_flags(flags.bits().cast_signed()).open(path);
+    let file = match file {
+        Ok(file) => file,
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(e) => return Err(e),
+    };
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
+    }
+    let mut bytes = Vec::new();
+    file.take(LIMIT).read_to_end(&mut bytes)?;
+    Ok(Some(bytes))
+}
+
+/// Replaces the file `name` of `folder` by way of `aside`: a reader sees the old one or the new one.
+pub(super) fn replace(folder: &Path, name: &str, aside: &str, bytes: &[u8]) -> io::Result<()> {
+    let aside = folder.join(aside);
+    File::create(&aside)
+        .and_then(|mut file| file.write_all(bytes))
+        .and_then(|()| std::fs::rename(&aside, folder.join(name)))
 }
 
 impl Driver {
@@ -130,10 +141,7 @@ impl Driver {
     ///
     /// [`Error::Io`].
     pub fn write_figures(&self, json: &[u8]) -> Result<(), Error> {
-        let aside = self.folder.join(".figures");
-        let written = File::create(&aside)
-            .and_then(|mut file| file.write_all(json))
-            .and_then(|()| std::fs::rename(&aside, self.folder.join(FIGURES)));
-        written.map_err(|e| io_error("cannot write the daemon's figures", &aside, e))
+        replace(&self.folder, FIGURES, ".figures", json)
+            .map_err(|e| io_error("cannot write the daemon's figures", &self.folder, e))
     }
 }
