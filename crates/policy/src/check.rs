@@ -14,7 +14,7 @@ use crate::cover::{covers, covers_all};
 use crate::explain::{Decision, Explanation};
 use crate::parse::parse_all;
 use crate::place::Place;
-use crate::policy::{Matcher, Placed, Policy, RelationName, Rule};
+use crate::policy::{Applier, Matcher, Placed, Policy, RelationName, Rule};
 
 /// How bad a finding is.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd, Serialize)]
@@ -80,7 +80,7 @@ impl Lint {
         Lint::ColdOnF2fs,
     ];
 
-    /// How bad it is.
+    /// How bad it is, unless the policy says that it is meant.
     pub const fn severity(self) -> Severity {
         match self {
             Lint::Syntax | Lint::UnreachableRule | Lint::MatchesNoFile | Lint::HintsNothing => {
@@ -228,8 +228,15 @@ impl Policy {
         }
     }
 
-    /// What the hook makes of rules that need a catalog.
+    /// What the hook makes of rules that need a catalog: worth knowing only, if it is not to set the hints.
     fn hook_cannot_tell(&self, findings: &mut Vec<Finding>) {
+        let finding = |lint: Lint, place, text: &str| Finding {
+            severity: match self.applier {
+                Some(Applier::Watch) => Severity::Note,
+                Some(Applier::Hook) | None => lint.severity(),
+            },
+            ..Finding::new(lint, place, text)
+        };
         let relation = self.explain(Class::Relation, None, None);
         let instead = match relation.lifetime {
             Some(lifetime) => format!("`{lifetime}`, by {}", relation.reason),
@@ -243,13 +250,13 @@ impl Policy {
                     "without a catalog a file of class `{class}` is a `relation`: the hook gives \
                      it {instead}"
                 );
-                findings.push(Finding::new(Lint::HookCannotTell, named.place, text));
+                findings.push(finding(Lint::HookCannotTell, named.place, &text));
             }
         }
         for rule in &self.rules {
             if let Matcher::Relation(name) = &rule.matcher {
                 let text = "a path does not tell a relation's name: the hook ignores this rule";
-                findings.push(Finding::new(Lint::NeedsCatalog, name.place, text));
+                findings.push(finding(Lint::NeedsCatalog, name.place, text));
             }
         }
     }

@@ -79,6 +79,9 @@ pub enum Problem {
     /// Not a layout.
     #[error("unknown layout {0}; expected \"postgres\" or \"paths\"")]
     UnknownLayout(Quoted),
+    /// Nobody who sets hints.
+    #[error("unknown applier {0}; expected \"hook\" or \"watch\"")]
+    UnknownApplier(Quoted),
     /// Not a lifetime.
     #[error("unknown lifetime {text}; {}", Choice(nearest, LIFETIMES))]
     UnknownLifetime {

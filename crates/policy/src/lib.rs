@@ -48,7 +48,7 @@ pub use check::{Finding, Lint, Severity, check_text};
 pub use error::{Error, Problem, Quoted};
 pub use explain::{Decision, Explanation};
 pub use place::Place;
-pub use policy::{Matcher, Placed, Policy, RelationName, Rule};
+pub use policy::{Applier, Matcher, Placed, Policy, RelationName, Rule};
 pub use shipped::{find, shipped, suggest};
 
 /// The longest text of a policy, in bytes.

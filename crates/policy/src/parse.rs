@@ -15,7 +15,7 @@ use toml::de::{DeTable, DeValue};
 
 use crate::error::{Error, LIFETIMES, Problem, Quoted, nearest};
 use crate::place::{Place, Places, inside_string};
-use crate::policy::{Matcher, Placed, Policy, RelationName, Rule};
+use crate::policy::{Applier, Matcher, Placed, Policy, RelationName, Rule};
 use crate::{MAX_BYTES, MAX_DESCRIPTION, MAX_NAME};
 
 /// Errors beyond these are hardly of interest.
@@ -25,7 +25,7 @@ const MOST_ERRORS: usize = 100;
 // the table can number.
 const _: () = assert!(MAX_BYTES / 20 < MAX_RULES);
 
-const POLICY_KEYS: &[&str] = &["name", "layout", "default", "description", "rule"];
+const POLICY_KEYS: &[&str] = &["name", "layout", "default", "description", "applier", "rule"];
 const RULE_KEYS: &[&str] = &["class", "path", "relation", "lifetime"];
 
 impl Policy {
@@ -118,6 +118,7 @@ impl<'t> Walk<'t> {
             None => self.missing("the policy", "layout", "\"postgres\"", 0),
         };
         let description = root.get("description").and_then(|value| self.description(value));
+        let applier = root.get("applier").and_then(|value| self.applier(value));
         let default = root.get("default").and_then(|value| {
             if layout == Some(Layout::Paths) {
                 self.say(value.span().start, Problem::DefaultUnderPaths);
@@ -134,6 +135,7 @@ impl<'t> Walk<'t> {
             name: name?,
             layout: layout?,
             description,
+            applier,
             default,
             rules,
         })
@@ -222,6 +224,15 @@ impl<'t> Walk<'t> {
             self.say(value.span().start, Problem::BadDescription);
         }
         Some(text.to_owned())
+    }
+
+    fn applier(&mut self, value: &Spanned<DeValue<'t>>) -> Option<Applier> {
+        let text = self.string("applier", value)?;
+        let applier = Applier::ALL.into_iter().find(|applier| applier.name() == text);
+        if applier.is_none() {
+            self.say(value.span().start, Problem::UnknownApplier(Quoted::new(text)));
+        }
+        applier
     }
 
     fn lifetime(&mut self, key: &'static str, value: &Spanned<DeValue<'t>>) -> Option<Lifetime> {

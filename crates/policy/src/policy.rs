@@ -20,6 +20,7 @@ pub struct Policy {
     #[serde(serialize_with = "ser::layout")]
     pub(crate) layout: Layout,
     pub(crate) description: Option<String>,
+    pub(crate) applier: Option<Applier>,
     pub(crate) default: Option<Placed<Lifetime>>,
     pub(crate) rules: Vec<Rule>,
 }
@@ -43,6 +44,11 @@ impl Policy {
     /// One line about what the policy is for.
     pub fn description(&self) -> Option<&str> {
         self.description.as_deref()
+    }
+
+    /// Who is to set the hints; `None`: whoever is told to.
+    pub fn applier(&self) -> Option<Applier> {
+        self.applier
     }
 
     /// What files of the server's own folders get that no rule names. `None`: no call is made
@@ -79,6 +85,29 @@ impl Policy {
     pub(crate) fn class_rule(&self, class: Class) -> Option<usize> {
         let relation = || class.needs_catalog().then(|| self.own_rule(Class::Relation)).flatten();
         self.own_rule(class).or_else(relation)
+    }
+}
+
+/// Who sets hints.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Applier {
+    /// The preloaded hook: it has paths, so that an index is a relation to it.
+    Hook,
+    /// The daemon: it reads the catalog.
+    Watch,
+}
+
+impl Applier {
+    /// Both of them.
+    pub const ALL: [Applier; 2] = [Applier::Hook, Applier::Watch];
+
+    /// Its name in a policy: `hook`, `watch`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Applier::Hook => "hook",
+            Applier::Watch => "watch",
+        }
     }
 }
 

@@ -52,7 +52,8 @@ fn show(name: &str, source: bool, json: bool) -> Result<Done, Failure> {
     if let Some(description) = policy.description() {
         out += &format!(": {description}");
     }
-    out += &format!("\nlayout {}, from {origin}\n\n", policy.layout());
+    let applier = policy.applier().map(|applier| format!(", for {}", applier.name()));
+    out += &format!("\nlayout {}{}, from {origin}\n\n", policy.layout(), applier.unwrap_or_default());
     let mut rules = Table::new(["rule", "line", "matches", "lifetime"]).right([0, 1]);
     for rule in policy.rules() {
         rules.row([

@@ -102,6 +102,22 @@ fn what_the_hook_cannot_tell() {
 }
 
 #[test]
+fn what_is_not_for_the_hook_need_not_be_told_by_it() {
+    let rules = [("relation = \"s.t\"", "short"), ("class = \"index\"", "medium")];
+    for (applier, fails) in
+        [("", true), ("applier = \"hook\"", true), ("applier = \"watch\"", false)]
+    {
+        let findings = policy(&text(&rules, applier)).check();
+        let lints: Vec<_> = findings.iter().map(|finding| finding.lint).collect();
+        assert_eq!(lints, [Lint::NeedsCatalog, Lint::HookCannotTell]);
+        assert!(findings.iter().all(|finding| finding.fails() == fails), "{applier}: {findings:?}");
+    }
+    // what is wrong whoever sets the hints
+    let wal = policy(&text(&[("class = \"wal\"", "short")], "applier = \"watch\"")).check();
+    assert!(wal.iter().all(|finding| finding.fails()) && wal.len() == 1, "{wal:?}");
+}
+
+#[test]
 fn wal_is_one_with_the_file_that_becomes_it() {
     assert_eq!(found(&[("class = \"wal\"", "short")], ""), ["3 wal-new-differs"]);
     assert_eq!(

@@ -54,12 +54,16 @@ fn the_head() {
     assert_eq!(
         rest("colour = 1"),
         "p.toml:3:1: unknown key \"colour\" in the policy; expected `name`, `layout`, `default`, \
-         `description` or `rule`"
+         `description`, `applier` or `rule`"
     );
     assert_eq!(
         rest("description = \"a\\nb\""),
         "p.toml:3:15: the description must be one line of at most 200 characters, without control \
          characters"
+    );
+    assert_eq!(
+        rest("applier = \"daemon\""),
+        "p.toml:3:11: unknown applier \"daemon\"; expected \"hook\" or \"watch\""
     );
     assert_eq!(
         rest("[rule]\nclass = \"wal\"\nlifetime = \"short\""),

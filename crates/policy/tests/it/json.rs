@@ -33,6 +33,7 @@ fn a_policy() {
             "name": "p",
             "layout": "postgres",
             "description": "an example",
+            "applier": null,
             "default": "extreme",
             "rules": [
                 {"number": 1, "line": 5, "column": 1, "class": ["temp", "spill"],
