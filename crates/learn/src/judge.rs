@@ -226,9 +226,7 @@ impl Apart {
         let share = |recording: &Recording, aged| (written(&recording.ops) - aged) as f64;
         let log_share = share(&self.log, self.splits[0]);
         let rest_share = share(&self.rest, self.splits[1]);
-        let waf =
-            (log_found.waf * log_share + rest_found.waf * rest_share) / (log_share + rest_share);
-        Some(Found { waf, ..rest_found })
+        Some(log_found.beside(&rest_found, log_share / (log_share + rest_share)))
     }
 }
 

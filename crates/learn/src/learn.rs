@@ -5,22 +5,23 @@
 
 use shelflife_layout::Class;
 use shelflife_lifetime::Lifetime;
-use shelflife_policy::Policy;
+use shelflife_policy::{Applier, Policy};
 use shelflife_simulate::{Hinting, Size, Target};
 use shelflife_ssd::Transport;
 use shelflife_trace::{FileClass, FileTable, Trace};
 
 use crate::Error;
+use crate::compared::Compared;
 use crate::drives::Variant;
 use crate::judge::{Apart, Contender, Judged};
-use crate::outcome::{Aim, Arm, Learned, LearnedRule, UnitShare};
+use crate::outcome::{Aim, Learned, LearnedRule, UnitShare};
 use crate::passes::Part;
 use crate::recording::{Recording, written};
-use crate::runner::{Found, LearnProgress, Runner, Stage};
-use crate::scores::{Scores, score, spread};
+use crate::runner::{LearnProgress, Runner, Stage};
+use crate::scores::Scores;
 use crate::search::{self, Distinct, Groups, Scored, assign, lifetimes, named, rules, search};
 use crate::text::{Ruled, bare, write};
-use crate::units::{Applier, Unit, Units};
+use crate::units::{Unit, Units};
 
 /// Share of the page writes that is learned from.
 const FIRST_PART: f64 = 0.6;
@@ -335,7 +336,7 @@ impl<'a> Learning<'a> {
 
     /// The grouping as a policy's hints by file: what is judged is what will be written.
     fn as_policy(&self, groups: &[u8]) -> Result<Vec<Lifetime>, Error> {
-        let text = bare(&self.request.name, &self.ruled(groups));
+        let text = bare(&self.request.name, self.request.applier, &self.ruled(groups));
         let policy = Hinting::Policy(Box::new(Policy::parse(&text, "learned")?));
         let hints = policy.by_file(self.files())?;
         Ok(hints.unwrap_or_default())
@@ -400,21 +401,13 @@ impl<'a> Learning<'a> {
         self.runner.stage();
         let of = contenders.len() * self.variants.len();
         let found = judged.run(&contenders, &self.runner, of)?;
-        let off = &found[0];
-        let ratios = |at: usize| -> Option<Vec<f64>> {
-            let ratio = |i: &usize| Some(found[at][*i].as_ref()?.waf / off[*i].as_ref()?.waf);
-            self.aimed.iter().map(ratio).collect()
+        let compared = Compared {
+            variants: &self.variants,
+            aim: &self.request.aim,
+            aimed: &self.aimed,
+            found,
         };
-        let saving = |at: usize| ratios(at).map(|ratios| 1.0 - score(&self.request.aim, &ratios));
-        let arms: Vec<Arm> = names
-            .iter()
-            .enumerate()
-            .map(|(at, name)| Arm {
-                name: name.clone(),
-                wafs: found[at].iter().map(|found| found.as_ref().map(|found| found.waf)).collect(),
-                saving: saving(at),
-            })
-            .collect();
+        let arms = names.into_iter().enumerate().map(|(at, name)| compared.arm(at, name));
         let mut learned = Learned {
             source: "simulated",
             trace: self.trace.folder().display().to_string(),
@@ -427,7 +420,7 @@ impl<'a> Learning<'a> {
             rules: Vec::new(),
             units: self.shares(),
             firmwares: self.variants.iter().map(|variant| variant.firmware.clone()).collect(),
-            arms,
+            arms: arms.collect(),
             trained_pages: self.train.written,
             judged_pages: self.test.written - self.train.written,
             candidates,
@@ -441,15 +434,16 @@ impl<'a> Learning<'a> {
             ));
             return Ok(learned);
         };
-        learned.saving = saving(own).unwrap_or(0.0);
-        let dealt = saving(own + 1).unwrap_or(0.0);
-        learned.noise = dealt.max(0.0) + ALIKE.max(self.spread(&found[own], off));
+        learned.saving = compared.saving(own).unwrap_or(0.0);
+        let dealt = compared.saving(own + 1).unwrap_or(0.0);
+        learned.noise = dealt.max(0.0) + ALIKE.max(compared.error(own).unwrap_or(0.0));
         let score = 1.0 - learned.saving;
         let gains: Vec<f64> = match without.as_slice() {
             [] => vec![learned.saving],
             without => {
-                let gain =
-                    |at: &usize| saving(*at).map_or(0.0, |other| 1.0 - score / (1.0 - other));
+                let gain = |at: &usize| {
+                    compared.saving(*at).map_or(0.0, |other| 1.0 - score / (1.0 - other))
+                };
                 without.iter().map(gain).collect()
             }
         };
@@ -488,15 +482,6 @@ impl<'a> Learning<'a> {
             learned.notes.push(format!("worse than no hints on {}", losses.join(", ")));
         }
         !losses.is_empty()
-    }
-
-    /// [`spread`] of what the policy's ratios to no hints come to.
-    fn spread(&self, own: &[Option<Found>], off: &[Option<Found>]) -> f64 {
-        let ratios = |at: &usize| {
-            let (own, off) = (own[*at].as_ref()?, off[*at].as_ref()?);
-            Some((own.waf / off.waf, own.ratios(off)))
-        };
-        spread(&self.request.aim, self.aimed.iter().filter_map(ratios).collect())
     }
 
     /// Shares of the operations that get each lifetime, as bounds out of 2^32.
@@ -592,7 +577,8 @@ impl<'a> Learning<'a> {
             percent(learned.saving)
         );
         let ruled = self.ruled(groups);
-        let text = write(&self.request.name, &head, &description, &ruled, &learned.rules);
+        let (name, applier) = (&self.request.name, self.request.applier);
+        let text = write(name, applier, &head, &description, &ruled, &learned.rules);
         Policy::parse(&text, "learned")?;
         Ok(text)
     }

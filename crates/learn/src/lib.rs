@@ -28,6 +28,7 @@
 
 #![forbid(unsafe_code)]
 
+mod compared;
 mod drives;
 mod error;
 mod histogram;
@@ -52,7 +53,7 @@ pub use learn::{LearnRequest, learn};
 pub use lifetimes::{By, LifetimeOptions, Lifetimes, Row, Spread, lifetimes};
 pub use outcome::{Aim, Arm, Learned, LearnedRule, UnitShare};
 pub use runner::{LearnProgress, Stage};
+pub use shelflife_policy::Applier;
 pub use shelflife_simulate::Size;
 pub use survival::{Point, Survival};
 pub use text::policy_name;
-pub use units::Applier;

@@ -5,10 +5,10 @@
 
 use serde::Serialize;
 use shelflife_lifetime::Lifetime;
+use shelflife_policy::Applier;
 use shelflife_ssd::Transport;
 
 use crate::drives::Firmware;
-use crate::units::Applier;
 
 /// What a policy is meant to be best at.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
@@ -108,8 +108,16 @@ pub struct Arm {
     pub name: String,
     /// Write amplification by firmware; `None` where it cannot be.
     pub wafs: Vec<Option<f64>>,
+    /// By firmware: half of the 95 % interval of what it saves, over the passes that are judged; `None` where that
+    /// is one.
+    pub errors: Vec<Option<f64>>,
     /// By the aim: share (0 to 1) of write amplification that it saves against no hints.
     pub saving: Option<f64>,
+    /// Half of the 95 % interval of that saving.
+    pub error: Option<f64>,
+    /// By firmware, under a drive's own rules: units that were collected from the first end that is judged to the
+    /// last, by their share of valid pages, in twentieths from 0.
+    pub victims: Vec<Option<[u64; 20]>>,
 }
 
 impl Learned {

@@ -37,25 +37,39 @@ pub enum Stage {
 #[derive(Clone, Debug)]
 pub(crate) struct Found {
     pub waf: f64,
-    /// What was counted: of a part that is judged, by pass.
-    pub ends: Vec<Window>,
+    /// Of a part that is judged, that of its end in each pass.
+    pub passes: Vec<f64>,
+    /// Units that were collected since counting began, by their share of valid pages, in twentieths from 0.
+    pub victims: [u64; 20],
 }
 
 impl Found {
     fn new(outcome: Outcome, part: &Part<'_>) -> Found {
+        let victims = outcome.victims_by_valid_ratio;
         if !part.is_judged() {
-            return Found { waf: outcome.waf, ends: outcome.windows };
+            return Found { waf: outcome.waf, passes: Vec::new(), victims };
         }
         let ends = part.counted(&outcome.windows);
         let pages = |of: fn(&Window) -> u64| ends.iter().map(of).sum::<u64>() as f64;
         let waf = pages(|end| end.flash_pages) / pages(|end| end.host_pages);
-        Found { waf: if waf.is_finite() { waf } else { outcome.waf }, ends }
+        let waf = if waf.is_finite() { waf } else { outcome.waf };
+        Found { waf, passes: ends.iter().map(Window::waf).collect(), victims }
     }
 
-    /// The ratio to `off` in each end.
+    /// The ratio to `off` in each pass.
     pub fn ratios(&self, off: &Found) -> Vec<f64> {
-        let pairs = self.ends.iter().zip(&off.ends);
-        pairs.map(|(own, off)| own.waf() / off.waf()).collect()
+        self.passes.iter().zip(&off.passes).map(|(own, off)| own / off).collect()
+    }
+
+    /// Two drives as one, of which this has `share` (0 to 1) of the host's writes.
+    pub fn beside(&self, other: &Found, share: f64) -> Found {
+        let both = |own: f64, other: f64| own * share + other * (1.0 - share);
+        let passes = self.passes.iter().zip(&other.passes).map(|(own, other)| both(*own, *other));
+        Found {
+            waf: both(self.waf, other.waf),
+            passes: passes.collect(),
+            victims: std::array::from_fn(|bin| self.victims[bin] + other.victims[bin]),
+        }
     }
 }
 

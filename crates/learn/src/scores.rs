@@ -39,7 +39,7 @@ fn guarded(aim: &Aim, ratios: &[f64]) -> f64 {
 }
 
 /// Half of the 95 % interval of the mean of these; `None` of fewer than two.
-fn half_interval(values: &[f64]) -> Option<f64> {
+pub(crate) fn half_interval(values: &[f64]) -> Option<f64> {
     let n = values.len() as f64;
     let mean = values.iter().sum::<f64>() / n;
     let variance = values.iter().map(|v| (v - mean) * (v - mean)).sum::<f64>() / (n - 1.0);
@@ -49,7 +49,7 @@ fn half_interval(values: &[f64]) -> Option<f64> {
 
 /// Half of the 95 % interval of what several firmwares' ratios to no hints come to, over passes: where one
 /// firmware decides, its own. Each firmware has its ratio, and that of each pass.
-pub(crate) fn spread(aim: &Aim, firmwares: Vec<(f64, Vec<f64>)>) -> f64 {
+pub(crate) fn spread(aim: &Aim, firmwares: Vec<(f64, Vec<f64>)>) -> Option<f64> {
     let passes: Vec<f64> = match aim {
         Aim::Worst => {
             let worst = firmwares.into_iter().max_by(|a, b| a.0.total_cmp(&b.0));
@@ -62,7 +62,7 @@ pub(crate) fn spread(aim: &Aim, firmwares: Vec<(f64, Vec<f64>)>) -> f64 {
             (0..many).map(mean).collect()
         }
     };
-    half_interval(&passes).unwrap_or(0.0)
+    half_interval(&passes)
 }
 
 /// Scores of groupings on some writes.
@@ -125,12 +125,12 @@ mod tests {
         // t of 2 degrees of freedom is 4.3027
         let two = |worst: [f64; 3]| vec![(0.9, vec![0.9; 3]), (1.0, worst.to_vec())];
         let half = |values: [f64; 3]| 4.302_65 * half_of(values) / 3_f64.sqrt();
-        let worst = spread(&Aim::Worst, two([0.98, 1.0, 1.02]));
+        let worst = spread(&Aim::Worst, two([0.98, 1.0, 1.02])).unwrap();
         assert!((worst - half([0.98, 1.0, 1.02])).abs() < 1e-5, "{worst}");
-        let mean = spread(&Aim::Mean, two([0.98, 1.0, 1.02]));
+        let mean = spread(&Aim::Mean, two([0.98, 1.0, 1.02])).unwrap();
         assert!((mean - worst / 2.0).abs() < 1e-5, "{mean}");
-        assert_eq!(spread(&Aim::Mean, vec![(1.0, vec![1.0])]), 0.0);
-        assert_eq!(spread(&Aim::Worst, Vec::new()), 0.0);
+        assert_eq!(spread(&Aim::Mean, vec![(1.0, vec![1.0])]), None);
+        assert_eq!(spread(&Aim::Worst, Vec::new()), None);
     }
 
     /// The standard deviation of three values about the middle one.

@@ -5,6 +5,7 @@
 use std::fmt::Write;
 
 use shelflife_lifetime::Lifetime;
+use shelflife_policy::Applier;
 use shelflife_report::{bytes, figure, plain};
 
 use crate::outcome::LearnedRule;
@@ -17,8 +18,8 @@ pub(crate) struct Ruled<'a> {
 }
 
 /// The rules alone, in an order in which each decides about what it names: relations first.
-pub(crate) fn bare(name: &str, rules: &[Ruled<'_>]) -> String {
-    write(name, &[], "learned", rules, &[])
+pub(crate) fn bare(name: &str, applier: Applier, rules: &[Ruled<'_>]) -> String {
+    write(name, applier, &[], "learned", rules, &[])
 }
 
 /// A name that a policy may have: of a file's name, what is allowed.
@@ -37,6 +38,7 @@ pub fn policy_name(text: &str) -> String {
 /// The policy with its reasons; `reasons` belong to `rules` one by one, or are not there.
 pub(crate) fn write(
     name: &str,
+    applier: Applier,
     head: &[String],
     description: &str,
     rules: &[Ruled<'_>],
@@ -47,6 +49,7 @@ pub(crate) fn write(
         let _ = writeln!(text, "# {}", plain(line));
     }
     let _ = writeln!(text, "name = \"{name}\"\nlayout = \"postgres\"");
+    let _ = writeln!(text, "applier = \"{}\"", applier.name());
     let description: String =
         plain(description).chars().take(shelflife_policy::MAX_DESCRIPTION).collect();
     let _ = writeln!(text, "description = {}", quoted(&description));
@@ -148,9 +151,12 @@ mod tests {
             gain: 0.25,
         };
         let head = ["a\nname = \"evil\"".to_owned()];
-        let text = write("x", &head, "it's \"\u{7}\\ fine", &[rule], &[reason]);
+        let applier = Applier::Watch;
+        let text = write("x", applier, &head, "it's \"\u{7}\\ fine", &[rule], &[reason]);
         let policy = Policy::parse(&text, "x").unwrap();
         assert_eq!((policy.name(), policy.rules().len()), ("x", 2));
+        assert_eq!(policy.applier(), Some(applier));
+        assert!(policy.check().iter().all(|finding| !finding.fails()), "{text}");
         assert!(policy.rules()[0].matcher.to_string().contains(&relation.to_string()), "{text}");
         assert!(text.contains("takes 25 % off"), "{text}");
     }

@@ -6,25 +6,14 @@
 
 use std::collections::HashMap;
 
-use serde::Serialize;
 use shelflife_layout::Class;
-use shelflife_policy::RelationName;
+use shelflife_policy::{Applier, RelationName};
 use shelflife_ssd::Kind;
 use shelflife_trace::{FileClass, FileEntry, FileTable};
 
 use crate::histogram::Histogram;
 use crate::recording::Packed;
 use crate::survival::Survival;
-
-/// Who sets hints.
-#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Applier {
-    /// The preloaded hook: it has paths, so that an index is a relation to it.
-    Hook,
-    /// The daemon: it reads the catalog.
-    Watch,
-}
 
 /// What has less than this share of the page writes is left alone: nothing can be learned of it.
 pub(crate) const LEAST_SHARE: f64 = 0.005;

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow};
 use indicatif::{ProgressBar, ProgressStyle};
-use shelflife_learn::{Firmware, LearnProgress, LearnRequest, Learned, Stage, learn, policy_name};
+use shelflife_learn::{Arm, Firmware, LearnProgress, LearnRequest, Learned, Stage, learn, policy_name};
 use shelflife_report::{Table, bytes, figure, plain};
 use shelflife_ssd::Isolation;
 use shelflife_trace::Trace;
@@ -98,13 +98,18 @@ fn in_words(learned: &Learned, output: &Path) -> Done {
         cells.extend(learned.arms.iter().map(|arm| waf(arm.wafs.get(at).copied().flatten())));
         table.row(cells);
     }
-    let saving = |saving: Option<f64>| {
-        saving.map_or("-".to_owned(), |saving| format!("{:.1} %", saving * 100.0))
+    let percent = |share: f64| format!("{:.1}", share * 100.0);
+    let saving = |arm: &Arm| match (arm.saving.map(percent), arm.error.map(percent)) {
+        (Some(saving), Some(error)) => format!("{saving} ± {error} %"),
+        (Some(saving), None) => format!("{saving} %"),
+        (None, _) => "-".to_owned(),
     };
     let mut cells = vec!["saves".to_owned()];
-    cells.extend(learned.arms.iter().map(|arm| saving(arm.saving)));
+    // no hints against themselves are no measurement
+    cells.extend(learned.arms.iter().map(|arm| if arm.name == "off" { String::new() } else { saving(arm) }));
     table.row(cells);
     let _ = writeln!(text, "{table}");
+    text.push_str("± half of the 95 % interval over the passes that are judged\n");
     if learned.firmwares.iter().any(|firmware| firmware.own) {
         text.push_str("* by the drive's own rules\n");
     }

@@ -89,6 +89,16 @@ fn the_known_best_grouping_is_found() {
     let saves = |name: &str| learned.arm(name).unwrap().saving.unwrap();
     assert!(saves("clairvoyant by death time") > saves("learned"), "{learned:#?}");
     assert!(saves("learned, dealt at random") < learned.noise + 1e-9);
+    // every arm has its error, but where one pass is judged, and so has what it collected
+    for arm in &learned.arms {
+        let (error, victims) = (arm.errors[own], arm.victims[own].unwrap());
+        assert_eq!(error.is_none(), arm.name == "clairvoyant by death time", "{arm:?}");
+        assert_eq!(arm.error, error, "the drive's own rules are aimed at");
+        assert!(error.is_none_or(|error| (0.0..0.1).contains(&error)), "{arm:?}");
+        assert!(victims.iter().sum::<u64>() > 0, "{arm:?}");
+        let others = arm.victims.iter().enumerate().filter(|(at, _)| *at != own);
+        assert!(others.into_iter().all(|(_, victims)| victims.is_none()), "{arm:?}");
+    }
 }
 
 #[test]
@@ -135,6 +145,8 @@ fn a_relation_is_named_where_a_catalog_is_read() {
     let found = learned(&trace, &request);
     let text = found.policy.as_ref().unwrap();
     assert!(text.contains("relation = \"app/public."), "{text}");
+    let findings = Policy::parse(text, "mine.toml").unwrap().check();
+    assert!(findings.iter().all(|finding| !finding.fails()), "it is for watch: {findings:?}");
     assert!(found.saving > 0.1, "{found:#?}");
     // without relations there is one class, and nothing to keep apart
     let found = learned(&trace, &LearnRequest { relations: false, ..request.clone() });
