@@ -283,7 +283,7 @@ mod tests {
         let atlas = atlas(&request, &mut |_| ()).unwrap();
         assert_eq!((atlas.rows.len(), atlas.failed.len(), atlas.entries.len()), (0, 2, 2));
         assert_eq!(atlas.failed[0].drive.as_deref(), Some("ufs-5-groups"));
-        assert!(atlas.failed[0].why.contains("no meta.json"), "{}", atlas.failed[0].why);
+        assert!(atlas.failed[0].why.contains("no such folder"), "{}", atlas.failed[0].why);
         fs::write(request.folder.join("tpcb/ufs-5-groups.scsi.json"), "{").unwrap();
         let atlas = super::atlas(&request, &mut |_| ()).unwrap();
         assert_eq!((atlas.rows.len(), atlas.failed.len()), (0, 2));

@@ -214,8 +214,12 @@ impl Meta {
                     std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory
                 ) =>
             {
-                let reason =
-                    "it has no meta.json; `shelflife import` makes a trace of other formats";
+                let reason = match folder.exists() {
+                    true => {
+                        "it has no meta.json; `shelflife import` makes a trace of other formats"
+                    }
+                    false => "there is no such folder",
+                };
                 return Err(Error::NotATrace {
                     path: folder.to_owned(),
                     reason: reason.to_owned(),
