@@ -26,6 +26,8 @@ use crate::request::Request;
 const SHIPPED: [&str; 2] = ["temp-vs-rest", "wal-first"];
 /// What the judgement calls the learned policy.
 pub(crate) const LEARNED: &str = "learned";
+/// What it calls the learned hints dealt at random.
+pub(crate) const DEALT: &str = "learned, dealt at random";
 /// What it calls no hints.
 pub(crate) const OFF: &str = "off";
 
@@ -83,6 +85,14 @@ pub struct ArmWaf {
     pub name: String,
     /// Write amplification by firmware; `None` where it cannot be.
     pub wafs: Vec<Option<f64>>,
+    /// By firmware: half of the 95 % interval of what it saves against no hints; `None` where it is not known. The
+    /// first judgements did not tell it.
+    #[serde(default)]
+    pub errors: Vec<Option<f64>>,
+    /// Units that were collected by the drive's own rules, by their share of valid pages, in twentieths from 0. The
+    /// first judgements did not tell it.
+    #[serde(default)]
+    pub victims: Option<[u64; 20]>,
 }
 
 /// Which bytes of a recording go to which stream under a policy.
@@ -110,7 +120,12 @@ pub struct StreamFlow {
 impl Judged {
     /// Write amplification of an arm by firmware.
     pub fn wafs(&self, arm: &str) -> Option<&[Option<f64>]> {
-        self.arms.iter().find(|found| found.name == arm).map(|found| found.wafs.as_slice())
+        self.arm(arm).map(|found| found.wafs.as_slice())
+    }
+
+    /// What was found of an arm.
+    pub fn arm(&self, arm: &str) -> Option<&ArmWaf> {
+        self.arms.iter().find(|found| found.name == arm)
     }
 
     /// The rules that the profile states.
@@ -184,7 +199,13 @@ fn from(learned: &Learned, drive: &Drive, flows: Vec<Flow>) -> Judged {
         isolation: firmware.isolation,
         own: firmware.own,
     });
-    let arms = learned.arms.iter();
+    let arms = learned.arms.iter().map(|arm| ArmWaf {
+        name: arm.name.clone(),
+        wafs: arm.wafs.clone(),
+        errors: arm.errors.clone(),
+        // one drive has one pair of rules of its own
+        victims: arm.victims.iter().find_map(|victims| *victims),
+    });
     Judged {
         format: FORMAT.to_owned(),
         version: VERSION,
@@ -192,7 +213,7 @@ fn from(learned: &Learned, drive: &Drive, flows: Vec<Flow>) -> Judged {
         drive: drive.clone(),
         transport: learned.transport,
         firmwares: rules.collect(),
-        arms: arms.map(|arm| ArmWaf { name: arm.name.clone(), wafs: arm.wafs.clone() }).collect(),
+        arms: arms.collect(),
         flows,
         saving: learned.saving,
         noise: learned.noise,

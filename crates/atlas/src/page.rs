@@ -3,13 +3,14 @@
 //! Invariant: pure; what it shows are the figures of the [`Atlas`], no others.
 
 use shelflife_report::html::{
-    Axis, Bar, BarGroup, Bars, Cell as Entry, Curve, Curves, Figure, Heat, HeatCell, HeatRow, Page,
-    Section, Series, Source, Table, Unit,
+    self, Axis, Bar, BarGroup, Bars, Curve, Curves, Figure, Heat, HeatCell, HeatRow, Histogram,
+    Page, Section, Series, Source, Table, Unit,
 };
 
+use crate::judged::{LEARNED, OFF};
 use crate::recorded::ClassLife;
-use crate::run::Atlas;
-use crate::table::{Kind, Row, distinct};
+use crate::run::{Atlas, Entry};
+use crate::table::{Cell, Kind, Row, distinct, extremes};
 
 /// Classes with a smaller share of the bytes have no curve.
 const SMALL: f64 = 0.01;
@@ -24,9 +25,11 @@ pub fn page(atlas: &Atlas) -> Page {
     let mut page =
         Page::new("Where lifetime hints help, and where not", &atlas.answer, Source::Simulated)
             .section(savings(atlas))
-            .section(amplification(atlas))
-            .section(lifetimes(atlas))
-            .section(recordings(atlas));
+            .section(amplification(atlas));
+    if let Some(section) = victims(atlas) {
+        page = page.section(section);
+    }
+    page = page.section(lifetimes(atlas)).section(recordings(atlas));
     let failed = Section::new("What failed").list(atlas.failed.iter().map(ToString::to_string));
     if !failed.is_empty() {
         page = page.section(failed);
@@ -132,6 +135,44 @@ fn amplification(atlas: &Atlas) -> Section {
     section
 }
 
+/// What drives had to save of what they collected, in the best and in the worst case; `None` if judgements do not
+/// tell it.
+fn victims(atlas: &Atlas) -> Option<Section> {
+    let [best, worst] = extremes(&atlas.rows)?;
+    let cases = match std::ptr::eq(best.0, worst.0) {
+        true => vec![("the best and the worst case", best.0)],
+        false => vec![("the best case", best.0), ("the worst case", worst.0)],
+    };
+    let cases = cases.into_iter();
+    let figures: Vec<Figure> =
+        cases.filter_map(|(case, row)| collected(atlas, case, row)).collect();
+    let section = Section::new("What was valid where drives collect").text(
+        "A drive collects a unit to erase it, the victim: what is valid in it has to be copied, and that is all of \
+         write amplification beyond 1. By the drive's own rules; further left is better.",
+    );
+    (!figures.is_empty()).then(|| figures.into_iter().fold(section, Section::figure))
+}
+
+/// The victims of a row, without hints and under each policy.
+fn collected(atlas: &Atlas, case: &str, row: &Row) -> Option<Figure> {
+    let of_row = |entry: &&Entry| entry.recorded.captured.scenario == row.scenario;
+    let entry = atlas.entries.iter().find(of_row)?;
+    let judged = entry.judged.iter().find(|judged| judged.drive.name == row.drive)?;
+    let is_policy = |cell: &&Cell| {
+        // what was not written changes nothing
+        cell.kind == Kind::Policy && (cell.policy != LEARNED || judged.policy.is_some())
+    };
+    let policies = row.cells.iter().filter(is_policy).map(|cell| cell.policy.as_str());
+    let arms = std::iter::once(("no hints", OFF)).chain(policies.map(|policy| (policy, policy)));
+    let series = arms.enumerate().filter_map(|(colour, (name, arm))| {
+        Some((Series::new(name, colour), judged.arm(arm)?.victims?.to_vec()))
+    });
+    let series: Vec<(Series, Vec<u64>)> = series.collect();
+    let title = format!("Victims' valid ratio in {case}: {} on {}", row.scenario, row.drive);
+    let histogram = Histogram::of_shares("valid pages of a victim", "victims", series);
+    (!histogram.series.is_empty()).then(|| Figure::new(title, histogram))
+}
+
 fn lifetimes(atlas: &Atlas) -> Section {
     let mut section = Section::new("How long data live").source(Source::Measured);
     for entry in &atlas.entries {
@@ -176,13 +217,13 @@ fn recordings(atlas: &Atlas) -> Section {
     for entry in &atlas.entries {
         let captured = &entry.recorded.captured;
         table.row([
-            Entry::Text(captured.scenario.clone()),
-            Entry::Number(captured.bytes as f64),
-            Entry::Number(captured.cold_bytes as f64),
-            Entry::Number(captured.written_bytes as f64),
-            Entry::Number(captured.seconds),
-            Entry::Number(entry.recorded.wal_share()),
-            Entry::Text(if captured.enough { "yes" } else { "no" }.to_owned()),
+            html::Cell::from(captured.scenario.as_str()),
+            captured.bytes.into(),
+            captured.cold_bytes.into(),
+            captured.written_bytes.into(),
+            captured.seconds.into(),
+            entry.recorded.wal_share().into(),
+            if captured.enough { "yes" } else { "no" }.into(),
         ]);
         notes
             .extend(entry.notes().into_iter().map(|note| format!("{}: {note}", captured.scenario)));
@@ -196,21 +237,38 @@ fn recordings(atlas: &Atlas) -> Section {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::judged::Judged;
     use crate::reason::tests::{judged, recorded};
-    use crate::run::Entry as Made;
 
     #[test]
     fn every_figure_is_in_the_page_and_names_are_escaped() {
         let mut recorded = recorded();
         recorded.captured.scenario = "<script>".to_owned();
-        let entries = vec![Made { recorded, judged: vec![judged()] }];
+        let entries = vec![Entry { recorded, judged: vec![judged()] }];
         let atlas = Atlas::of(entries, Vec::new());
         let html = page(&atlas).to_string();
         assert!(html.contains("simulated") && html.contains("&lt;script&gt;"));
         assert!(!html.contains("<script"), "{html}");
-        for text in ["What hints save", "On fdp-8-initial", "0.01 % of the bytes (temp)"] {
+        let victims = "in the best and the worst case: &lt;script&gt; on fdp-8-initial";
+        for text in ["What hints save", "On fdp-8-initial", "0.01 % of the bytes (temp)", victims] {
             assert!(html.contains(text), "{text}");
         }
         assert!(!html.contains("What failed"));
+    }
+
+    #[test]
+    fn of_the_learned_only_what_was_written_is_told() {
+        let series = |judged| {
+            let atlas =
+                Atlas::of(vec![Entry { recorded: recorded(), judged: vec![judged] }], Vec::new());
+            let figure = collected(&atlas, "the best case", &atlas.rows[0])?;
+            Some(figure.table().csv().lines().count())
+        };
+        // a head, and twenty lines for each
+        assert_eq!(series(judged()), Some(81));
+        assert_eq!(series(Judged { policy: None, ..judged() }), Some(61));
+        let mut old = judged();
+        old.arms.iter_mut().for_each(|arm| arm.victims = None);
+        assert_eq!(series(old), None);
     }
 }

@@ -383,6 +383,9 @@ pub(crate) mod tests {
         let arm = |name: &str, own: f64, other: f64| ArmWaf {
             name: name.to_owned(),
             wafs: vec![Some(own), Some(other)],
+            errors: vec![Some(0.01), Some(0.02)],
+            // the more is copied, the more was valid
+            victims: Some(std::array::from_fn(|bin| u64::from(bin < (own * 7.0) as usize))),
         };
         let rules = |victim, own| Rules { victim, isolation: Isolation::Initial, own };
         let apart = [

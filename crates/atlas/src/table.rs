@@ -7,7 +7,7 @@
 use serde::Serialize;
 use shelflife_ssd::STEADY_TOLERANCE;
 
-use crate::judged::{Judged, LEARNED, OFF, Rules};
+use crate::judged::{DEALT, Judged, LEARNED, OFF, Rules};
 use crate::reason::{Case, reason};
 use crate::recorded::Recorded;
 
@@ -41,8 +41,9 @@ pub struct Cell {
     pub low: f64,
     /// The most.
     pub high: f64,
-    /// A saving up to this share is none: of the learned policy that of its judgement on data it has not
-    /// seen, else what the simulator is held to.
+    /// A saving up to this share is none: what the simulator is held to, or half of the 95 % interval over the
+    /// passes that were judged, whichever is more; of the learned policy beyond what its hints save when they are
+    /// dealt at random.
     pub noise: f64,
     /// Years until the drive's rating is used up, if all goes on at the recorded rate.
     pub years: Option<f64>,
@@ -116,7 +117,11 @@ impl Row {
                 false => savings.iter().copied().reduce(pick).unwrap_or(0.0),
             };
             let saving = 1.0 - with / waf;
-            let noise = if is_learned { judged.noise } else { STEADY_TOLERANCE };
+            let error = arm.errors.get(own).copied().flatten().unwrap_or(0.0);
+            let dealt = judged.wafs(DEALT).and_then(|wafs| *wafs.get(own)?);
+            let blind =
+                dealt.filter(|_| is_learned).map_or(0.0, |dealt| (1.0 - dealt / waf).max(0.0));
+            let noise = blind + error.max(STEADY_TOLERANCE);
             let case = Case { recorded, judged, arm: &arm.name, kind, waf, saving, noise };
             cells.push(Cell {
                 policy: arm.name.clone(),
@@ -225,6 +230,30 @@ mod tests {
         assert_eq!((learned.waf, learned.saving, learned.low, learned.high), (2.5, 0.0, 0.0, 0.0));
         assert_eq!((row.years, learned.years), (None, None));
         assert_eq!(row.of_possible, Some(0.0));
+    }
+
+    #[test]
+    fn noise_is_the_own_error_and_of_the_learned_also_what_chance_saves() {
+        let mut judged = judged();
+        let noise = |judged: &Judged, arm: &str| {
+            Row::new(&recorded(), judged).unwrap().cell(arm).unwrap().noise
+        };
+        assert_eq!(noise(&judged, "wal-first"), 0.01);
+        assert_eq!(noise(&judged, "learned"), 0.01);
+        for arm in &mut judged.arms {
+            arm.errors = match arm.name.as_str() {
+                "wal-first" => vec![Some(0.001), Some(0.9)],
+                "learned" => vec![Some(0.03), None],
+                _ => Vec::new(),
+            };
+            if arm.name == DEALT {
+                arm.wafs[0] = Some(2.25);
+            }
+        }
+        assert_eq!(noise(&judged, "wal-first"), STEADY_TOLERANCE);
+        assert!((noise(&judged, "learned") - 0.13).abs() < 1e-12);
+        // a judgement that does not tell the errors
+        assert_eq!(noise(&judged, "clairvoyant by file"), STEADY_TOLERANCE);
     }
 
     #[test]

@@ -7,7 +7,7 @@
 use std::path::Path;
 
 use serde::Serialize;
-use shelflife_simulate::{Hinting, Recorded, Request, Size, Target, simulate};
+use shelflife_simulate::{Hinting, Recorded, Request, Row, Size, Target, simulate};
 use shelflife_trace::{Meta, Trace};
 
 use crate::error::Result;
@@ -49,6 +49,9 @@ pub struct SimulatedArm {
     pub predicted: Vec<Bounds>,
     /// Of its own rounds, with the hints that they had.
     pub recorded: Vec<Bounds>,
+    /// Units that the drive collected in all blocks of `predicted`, by their share of valid pages, in twentieths
+    /// from 0.
+    pub victims: Vec<[u64; 20]>,
 }
 
 /// A figure over blocks.
@@ -105,24 +108,28 @@ pub fn simulated(
     });
     let policies: Vec<Hinting> = policies.collect::<Result<_>>()?;
     let drive = Target::named(DRIVE)?;
-    let mut wafs = |path: &Path, hintings: Vec<Hinting>, size: Size| {
+    let mut rows = |path: &Path, hintings: Vec<Hinting>, size: Size| {
         if !go_on() {
             return Err(shelflife_postgres::Error::Interrupted.into());
         }
         let request = Request { targets: vec![drive.clone()], size, memory_bytes };
-        wafs(path, hintings, &request)
+        rows(path, hintings, &request)
     };
     // by size and arm
     let none = vec![vec![Vec::new(); spec.arms.len()]; sizes.len()];
     let (mut predicted, mut recorded) = (none.clone(), none);
+    let mut victims = vec![vec![[0_u64; 20]; sizes.len()]; spec.arms.len()];
     for block in last {
         for (at, (_, size)) in sizes.iter().enumerate() {
-            for (arm, waf) in wafs(block[off], policies.clone(), *size)?.into_iter().enumerate() {
+            for (arm, row) in rows(block[off], policies.clone(), *size)?.into_iter().enumerate() {
+                let waf = row.outcome.waf;
                 predicted[at][arm].push(waf);
+                let bins = victims[arm][at].iter_mut().zip(row.outcome.victims_by_valid_ratio);
+                bins.for_each(|(bin, count)| *bin += count);
                 recorded[at][arm].push(match &policies[arm] {
                     Hinting::Off if arm == off => waf,
-                    Hinting::Off => wafs(block[arm], vec![Hinting::Off], *size)?[0],
-                    _ => wafs(block[arm], vec![Hinting::Recorded], *size)?[0],
+                    Hinting::Off => rows(block[arm], vec![Hinting::Off], *size)?[0].outcome.waf,
+                    _ => rows(block[arm], vec![Hinting::Recorded], *size)?[0].outcome.waf,
                 });
             }
         }
@@ -130,10 +137,11 @@ pub fn simulated(
     let bounds = |of: &[Vec<Vec<f64>>], arm: usize| {
         of.iter().filter_map(|by_arm| Bounds::of(&by_arm[arm])).collect()
     };
-    let arms = spec.arms.iter().enumerate().map(|(arm, of)| SimulatedArm {
+    let arms = spec.arms.iter().zip(victims).enumerate().map(|(arm, (of, victims))| SimulatedArm {
         label: of.label.clone(),
         predicted: bounds(&predicted, arm),
         recorded: bounds(&recorded, arm),
+        victims,
     });
     let mut notes = Vec::new();
     if whole.len() > last.len() {
@@ -169,8 +177,8 @@ fn sizes(meta: &Meta) -> Vec<(f64, Size)> {
     sizes
 }
 
-/// Write amplification under each of `hintings`, in their order.
-fn wafs(path: &Path, mut hintings: Vec<Hinting>, request: &Request) -> Result<Vec<f64>> {
+/// What the drive does under each of `hintings`, in their order.
+fn rows(path: &Path, mut hintings: Vec<Hinting>, request: &Request) -> Result<Vec<Row>> {
     let trace = Trace::open(path)?;
     for hinting in &mut hintings {
         // nothing that the policy names was written
@@ -192,7 +200,7 @@ fn wafs(path: &Path, mut hintings: Vec<Hinting>, request: &Request) -> Result<Ve
         }
         report => report?,
     };
-    Ok(report.rows.iter().map(|row| row.outcome.waf).collect())
+    Ok(report.rows)
 }
 
 #[cfg(test)]
@@ -268,6 +276,13 @@ mod tests {
         assert_eq!(off.predicted, off.recorded);
         assert_eq!(hinted.predicted, hinted.recorded);
         assert!(hinted.recorded[0].mean < off.recorded[0].mean * 0.97, "{found:?}");
+        // what is copied less was valid less
+        let valid = |arm: &SimulatedArm| {
+            let bins = arm.victims[0].iter().enumerate();
+            let sum: f64 = bins.map(|(bin, units)| bin as f64 * *units as f64).sum();
+            sum / arm.victims[0].iter().sum::<u64>() as f64
+        };
+        assert!(valid(hinted) < valid(off), "{found:?}");
         assert!(simulated(&results, None, &mut || false).unwrap_err().is_interrupted());
         std::fs::remove_dir_all(folder.path().join("trace-0")).unwrap();
         assert_eq!(simulated(&results, None, &mut || true).unwrap().unwrap().blocks, 1);

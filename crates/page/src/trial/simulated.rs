@@ -1,7 +1,9 @@
 //! What a drive would make of the recorded rounds.
 
 use shelflife_report::figure;
-use shelflife_report::html::{Axis, Bar, BarGroup, Bars, Figure, Section, Series, Source, Unit};
+use shelflife_report::html::{
+    Axis, Bar, BarGroup, Bars, Figure, Histogram, Section, Series, Source, Unit,
+};
 use shelflife_trial::{Bounds, Simulated, SimulatedArm};
 
 /// Write amplification by arm, for each share of live data.
@@ -42,13 +44,31 @@ pub(super) fn section(simulated: &Simulated, arms: &[Series]) -> Section {
             format!("{} blocks", simulated.blocks)
         }
     );
-    Section::new("What a drive that hears hints would make of it")
+    let section = Section::new("What a drive that hears hints would make of it")
         .source(Source::Simulated)
         .text(format!(
             "A model of a drive ({}), scaled to the trial; no drive was measured. If the two groups of a \
              size differ by much, a policy changes more than hints, or the rounds are too short.",
             simulated.drive
         ))
-        .figure(Figure::new("Write amplification", bars).reading(reading))
+        .figure(Figure::new("Write amplification", bars).reading(reading));
+    let sizes = simulated.full_percent.iter().enumerate();
+    sizes
+        .fold(section, |section, (at, percent)| {
+            section.figure(victims(simulated, arms, at, *percent))
+        })
         .list(simulated.notes.clone())
+}
+
+/// How much the drive had to save of what it collected, as full as this.
+fn victims(simulated: &Simulated, arms: &[Series], at: usize, percent: f64) -> Figure {
+    let counts = |(arm, series): (&SimulatedArm, &Series)| {
+        Some((series.clone(), arm.victims.get(at)?.to_vec()))
+    };
+    let found = simulated.arms.iter().zip(arms).filter_map(counts).collect();
+    let title = format!("Victims' valid ratio, {} % full", figure(percent));
+    Figure::new(title, Histogram::of_shares("valid pages of a victim", "victims", found)).reading(
+        "A victim is a unit that the drive collects to erase it: what is valid in it has to be copied. \
+         Of the writes recorded without hints, under each policy; further left is better.",
+    )
 }

@@ -7,11 +7,10 @@ use shelflife_layout::Class;
 use shelflife_trace::{Device, Event, FileEntry, Meta, TraceWriter, Volume};
 use shelflife_trial::machine::{Machine, Mount, Strain};
 use shelflife_trial::record::{
-    self, FORMAT, Header, Hints, Measured, Record, Recorded, Round, ServerFacts, SettingAt,
-    VERSION, What,
+    self, FORMAT, Header, Hints, Measured, Record, Recorded, Round, ServerFacts, SettingAt, What,
 };
 use shelflife_trial::stats::Plan;
-use shelflife_trial::{Estimate, Results, Spec, Wishes};
+use shelflife_trial::{Bounds, Estimate, Results, Simulated, SimulatedArm, Spec, Wishes};
 
 /// A name, a setting, a message may be this.
 pub const HOSTILE: &str = "\"'><script>alert(1)</script>";
@@ -33,7 +32,7 @@ fn header(blocks: usize) -> Header {
     };
     Header {
         format: FORMAT.into(),
-        version: VERSION,
+        version: 1,
         shelflife: "0.1.0".into(),
         started: 1_700_000_000,
         estimate: Estimate::of(&spec, Duration::from_millis(1), 2),
@@ -121,6 +120,25 @@ pub fn results(trace: &Path, rounds: u32) -> Results {
     let line = |record: &Record| serde_json::to_string(record).unwrap() + "\n";
     let text: String = records.iter().map(line).collect();
     Results::from_reader(text.as_bytes(), Path::new("/x/results.jsonl")).unwrap()
+}
+
+/// What a drive makes of them.
+pub fn simulated() -> Simulated {
+    let bounds = |mean| Bounds { mean, least: mean - 0.1, most: mean + 0.1 };
+    let arm = |label: &str, waf: f64| SimulatedArm {
+        label: label.into(),
+        predicted: vec![bounds(waf)],
+        recorded: vec![bounds(waf)],
+        victims: vec![std::array::from_fn(|bin| 100 * bin as u64 / (1 + waf as u64))],
+    };
+    Simulated {
+        source: "simulated",
+        drive: "ufs-5-groups".into(),
+        full_percent: vec![90.0],
+        blocks: 4,
+        arms: vec![arm("off", 2.8), arm("wal-first", 1.4)],
+        notes: Vec::new(),
+    }
 }
 
 /// A log that goes round beside a heap that is written at random.

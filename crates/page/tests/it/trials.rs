@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use shelflife_page::{TrialPage, trial};
-use shelflife_trial::{Bounds, Outcome, Results, Simulated, SimulatedArm};
+use shelflife_trial::{Outcome, Results, Simulated};
 
-use crate::made_up::{HOSTILE, results, trace};
+use crate::made_up::{HOSTILE, results, simulated, trace};
 
 fn page(results: &Results, simulated: Option<&Simulated>) -> (Outcome, String) {
     let outcome = results.outcome().unwrap();
@@ -24,21 +24,7 @@ fn a_recorded_trial_has_every_picture() {
     let folder = tempfile::tempdir().unwrap();
     let place = folder.path().join("trace");
     trace(&place, 20_000);
-    let bounds = |mean| Bounds { mean, least: mean - 0.1, most: mean + 0.1 };
-    let arm = |label: &str, waf| SimulatedArm {
-        label: label.into(),
-        predicted: vec![bounds(waf)],
-        recorded: vec![bounds(waf)],
-    };
-    let simulated = Simulated {
-        source: "simulated",
-        drive: "ufs-5-groups".into(),
-        full_percent: vec![90.0],
-        blocks: 4,
-        arms: vec![arm("off", 2.8), arm("wal-first", 2.4)],
-        notes: Vec::new(),
-    };
-    let (outcome, html) = page(&results(&place, 16), Some(&simulated));
+    let (outcome, html) = page(&results(&place, 16), Some(&simulated()));
     assert_eq!(
         pictures(&html),
         [
@@ -46,6 +32,7 @@ fn a_recorded_trial_has_every_picture() {
             "Rounds over time",
             "Bytes for a transaction, by class of file",
             "Write amplification",
+            "Victims' valid ratio, 90 % full",
             "Share still alive, by class of file",
             "Place and time of writes, by class of file",
         ]

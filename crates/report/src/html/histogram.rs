@@ -23,6 +23,21 @@ pub struct Histogram {
 }
 
 impl Histogram {
+    /// Shares, 0 to 1, in bins of one width: twenty counts are twentieths.
+    pub fn of_shares(
+        label: impl Into<String>,
+        counted: impl Into<String>,
+        series: Vec<(Series, Vec<u64>)>,
+    ) -> Histogram {
+        let bins = series.iter().map(|(_, counts)| counts.len()).max().unwrap_or(0);
+        Histogram {
+            x: Axis::new(label, Unit::Share),
+            counted: counted.into(),
+            edges: (0..=bins).map(|bin| bin as f64 / bins.max(1) as f64).collect(),
+            series,
+        }
+    }
+
     /// Bins as (from, to), and the share in each.
     fn shares<'h>(&'h self, counts: &'h [u64]) -> impl Iterator<Item = (f64, f64, f64)> + 'h {
         let all = counts.iter().map(|count| *count as f64).sum::<f64>().max(1.0);
@@ -96,16 +111,13 @@ mod tests {
 
     #[test]
     fn outlines_begin_and_end_at_zero() {
-        let histogram = Histogram {
-            x: Axis::new("valid", Unit::Share),
-            counted: "victims".into(),
-            edges: vec![0.0, 0.5, 1.0],
-            series: vec![
-                (Series::new("off", 0), vec![1, 3]),
-                (Series::new("none", 1), vec![0, 0]),
-                (Series::new("short", 2), vec![]),
-            ],
-        };
+        let series = vec![
+            (Series::new("off", 0), vec![1, 3]),
+            (Series::new("none", 1), vec![0, 0]),
+            (Series::new("short", 2), vec![]),
+        ];
+        let histogram = Histogram::of_shares("valid", "victims", series);
+        assert_eq!(histogram.edges, [0.0, 0.5, 1.0]);
         let drawn = histogram.draw(820.0, "valid").into_string();
         let path = drawn.split_once("class=\"line c0\" d=\"").unwrap().1.split('"').next().unwrap();
         let commands: String = path.chars().filter(char::is_ascii_alphabetic).collect();

@@ -1,5 +1,4 @@
-//! Pages as a browser sees them.
+//! What pages hold. How a browser shows them is tested in `shelflife-page`.
 
-mod browser;
 mod page;
 mod sample;

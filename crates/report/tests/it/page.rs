@@ -1,4 +1,4 @@
-//! What a page is made of, without a browser.
+//! What a page is made of.
 
 use crate::sample::{FIGURES, HOSTILE, page};
 

@@ -113,12 +113,8 @@ fn raster() -> Raster {
 fn histogram() -> Histogram {
     let counts =
         |at: usize| (0..20).map(move |bin| (40_usize).saturating_sub(bin * (at + 1)) as u64);
-    Histogram {
-        x: Axis::new("valid pages in the victim", Unit::Share),
-        counted: "victims".into(),
-        edges: (0..=20).map(|n| f64::from(n) / 20.0).collect(),
-        series: series().into_iter().enumerate().map(|(at, s)| (s, counts(at).collect())).collect(),
-    }
+    let series = series().into_iter().enumerate().map(|(at, s)| (s, counts(at).collect()));
+    Histogram::of_shares("valid pages in the victim", "victims", series.collect())
 }
 
 fn heat() -> Heat {

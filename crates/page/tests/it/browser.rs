@@ -1,4 +1,4 @@
-//! A page in headless Chromium: every picture is there and readable, on a desk and on a phone;
+//! Pages in headless Chromium: every picture is there and readable, on a desk and on a phone;
 //! nothing is asked for, and the console stays silent.
 
 use std::fs;
@@ -10,14 +10,28 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
+use shelflife_atlas::{Request, atlas};
+use shelflife_page::{TrialPage, trial};
+use shelflife_postgres::Cancel;
+use shelflife_report::html::Page;
+use shelflife_run::Hook;
+use shelflife_ssd::Drive;
+use shelflife_trial::filesystem::Kind;
 
-use crate::sample::{FIGURES, page};
+use crate::made_up::{results, simulated, trace};
+
+/// A page with every kind of picture.
+#[path = "../../../report/tests/it/sample.rs"]
+mod sample;
+
+/// A folder that an atlas left, without its traces.
+const ATLAS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../atlas/tests/samples/v1");
 
 /// Where the browser finds the pages.
 const SITE: &str = "http://shelflife.test/";
 
-/// Frames: what is judged on a desk and on a phone, and a page that is wrong in every way.
-const FRAMES: [(&str, u32); 3] = [("page.html", 1000), ("page.html", 360), ("wrong.html", 360)];
+/// A desk and a phone.
+const WIDTHS: [u32; 2] = [1000, 360];
 
 /// Looks at each frame and writes down what it sees.
 const LOOK: &str = r"
@@ -26,6 +40,7 @@ const seen = frame => {
   const boxes = element => element.getBoundingClientRect();
   const shown = element => boxes(element).width > 100 && boxes(element).height > 40;
   const figures = [...page.querySelectorAll('figure')];
+  const pictured = f => [...f.querySelectorAll('svg, .heat')].some(shown);
   const texts = [], overlaps = [];
   for (const svg of [...page.querySelectorAll('figure > svg:not(.shared)')].filter(shown)) {
     const edge = boxes(svg);
@@ -42,7 +57,7 @@ const seen = frame => {
   }
   return {
     figures: figures.length,
-    pictures: figures.filter(f => [...f.querySelectorAll('svg, .heat')].some(shown)).length,
+    pictures: figures.filter(pictured).map(f => f.querySelector('h3')?.textContent),
     marks: page.querySelectorAll('.mark, .line, .bar, .cell').length,
     too_wide: root.scrollWidth - root.clientWidth,
     cut_off: texts, overlaps,
@@ -70,35 +85,53 @@ fn a_browser_shows_every_picture_and_asks_for_nothing() {
         return;
     };
     let folder = tempfile::tempdir().unwrap();
-    let frames = FRAMES.map(|(page, width)| {
-        format!("<iframe src='{page}' style='width:{width}px;height:800px;border:0'></iframe>")
-    });
+    let pages = [
+        ("every.html", sample::page(), sample::FIGURES),
+        ("trial.html", of_trial(folder.path()), 7),
+        ("atlas.html", of_atlas(folder.path()), 4),
+    ];
+    // each on a desk and on a phone, and a page that is wrong in every way
+    let mut frames: Vec<(&str, u32)> =
+        pages.iter().flat_map(|(name, ..)| WIDTHS.map(|width| (*name, width))).collect();
+    frames.push(("wrong.html", 360));
+    let look: String = frames
+        .iter()
+        .map(|(page, width)| {
+            format!("<iframe src='{page}' style='width:{width}px;height:800px;border:0'></iframe>")
+        })
+        .collect();
     let look = format!(
-        "<!DOCTYPE html><link rel='icon' href='data:,'><body>{}<script>{LOOK}</script>",
-        frames.concat()
+        "<!DOCTYPE html><link rel='icon' href='data:,'><body>{look}<script>{LOOK}</script>"
     );
-    let pages =
-        [("look.html", look), ("page.html", page().to_string()), ("wrong.html", WRONG.into())];
-    let server = Server::start(pages);
+    let mut site = vec![("look.html", look), ("wrong.html", WRONG.to_owned())];
+    site.extend(pages.iter().map(|(name, page, _)| (*name, page.to_string())));
+    let server = Server::start(site);
     let (dom, said) = dump(&browser, folder.path(), server.port);
     let (_, json) = dom.split_once("<body>").unwrap_or_else(|| panic!("{dom}\n{said}"));
     let json = json.split("</body>").next().unwrap_or_default();
     let json = json.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&");
     let seen: Value = serde_json::from_str(&json).unwrap_or_else(|e| panic!("{e}: {dom}\n{said}"));
     let none = serde_json::json!([]);
-    for (frame, (_, width)) in [&seen[0], &seen[1]].into_iter().zip(FRAMES) {
-        assert_eq!(frame["figures"], FIGURES, "{width}: {frame}");
-        assert_eq!(frame["pictures"], FIGURES, "{width}: {frame}");
-        assert!(frame["marks"].as_u64() > Some(100), "{width}: {frame}");
-        assert_eq!(frame["too_wide"], 0, "{width}: {frame}");
-        for faults in ["cut_off", "overlaps"] {
-            assert_eq!(frame[faults], none, "{width}: {faults}");
+    for (at, (name, _, figures)) in pages.iter().enumerate() {
+        for (width, frame) in WIDTHS.into_iter().zip([&seen[2 * at], &seen[2 * at + 1]]) {
+            let pictures = frame["pictures"].as_array().unwrap();
+            assert_eq!(frame["figures"], *figures, "{name} {width}: {frame}");
+            assert_eq!(pictures.len(), *figures, "{name} {width}: {frame}");
+            let victims = pictures.iter().filter_map(Value::as_str);
+            let victims = victims.filter(|title| title.starts_with("Victims")).count();
+            assert!(victims > 0, "{name} {width}: {frame}");
+            assert!(frame["marks"].as_u64() > Some(20), "{name} {width}: {frame}");
+            assert_eq!(frame["too_wide"], 0, "{name} {width}: {frame}");
+            for faults in ["cut_off", "overlaps"] {
+                assert_eq!(frame[faults], none, "{name} {width}: {faults}");
+            }
+            assert_eq!(frame["ran"], false);
         }
-        assert_eq!(frame["ran"], false);
     }
     // what is looked for would be seen
-    let wrong = &seen[2];
-    assert_eq!((&wrong["pictures"], &wrong["ran"]), (&1.into(), &true.into()), "{wrong}");
+    let wrong = &seen[2 * pages.len()];
+    assert_eq!(wrong["pictures"].as_array().map(Vec::len), Some(1), "{wrong}");
+    assert_eq!(wrong["ran"], true, "{wrong}");
     assert!(wrong["too_wide"].as_u64() > Some(500), "{wrong}");
     for faults in ["cut_off", "overlaps"] {
         assert_ne!(wrong[faults], none, "{faults}: {wrong}");
@@ -106,12 +139,55 @@ fn a_browser_shows_every_picture_and_asks_for_nothing() {
     let mut asked = server.asked.lock().unwrap().clone();
     asked.sort_unstable();
     asked.dedup();
-    assert_eq!(asked, ["/page.html", "/picture.png", "/wrong.html"]);
+    let wanted = ["/atlas.html", "/every.html", "/picture.png", "/trial.html", "/wrong.html"];
+    assert_eq!(asked, wanted);
     let console: Vec<&str> = said.lines().filter(|line| line.contains("CONSOLE")).collect();
     let (of_wrong, of_page): (Vec<&str>, Vec<&str>) =
         console.into_iter().partition(|line| line.contains("wrong.html"));
     assert!(!of_wrong.is_empty(), "{said}");
     assert!(of_page.is_empty(), "{of_page:?}");
+}
+
+/// A recorded trial's.
+fn of_trial(folder: &Path) -> Page {
+    let place = folder.join("trace");
+    trace(&place, 20_000);
+    let results = results(&place, 16);
+    let (outcome, simulated) = (results.outcome().unwrap(), simulated());
+    let simulated = Some(&simulated);
+    trial(&TrialPage { results: &results, outcome: &outcome, simulated, note: None })
+}
+
+/// That of an atlas that lies there.
+fn of_atlas(folder: &Path) -> Page {
+    let place = folder.join("atlas");
+    let (from, to) = (Path::new(ATLAS).join("unlogged"), place.join("unlogged"));
+    fs::create_dir_all(&to).unwrap();
+    for file in fs::read_dir(from).unwrap().flatten() {
+        fs::copy(file.path(), to.join(file.file_name())).unwrap();
+    }
+    let hook = folder.join("hook.so");
+    fs::write(&hook, "").unwrap();
+    let drive = fs::read_to_string(Path::new(ATLAS).join("drive.toml")).unwrap();
+    let request = Request {
+        folder: place,
+        scenarios: vec!["unlogged".to_owned()],
+        drives: vec![Drive::parse("drive.toml", &drive).unwrap()],
+        transport: None,
+        kind: Kind::Ext4,
+        size: 1 << 30,
+        fill: 0.9,
+        writes: 5.0,
+        limit: Duration::from_secs(1),
+        memory_bytes: None,
+        hook: Hook::at(&hook).unwrap(),
+        user: None,
+        bindir: None,
+        cancel: Cancel::never(),
+    };
+    let atlas = atlas(&request, &mut |_| ()).unwrap();
+    assert!(atlas.failed.is_empty(), "{:?}", atlas.failed);
+    shelflife_atlas::page(&atlas)
 }
 
 fn find() -> Option<PathBuf> {
@@ -157,7 +233,7 @@ struct Server {
 }
 
 impl Server {
-    fn start(pages: [(&'static str, String); 3]) -> Server {
+    fn start(pages: Vec<(&'static str, String)>) -> Server {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let server = Server { port: listener.local_addr().unwrap().port(), asked: Arc::default() };
         let asked = Arc::clone(&server.asked);
