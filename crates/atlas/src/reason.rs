@@ -19,6 +19,8 @@ const LITTLE: f64 = 0.05;
 const HARDLY: f64 = 1.05;
 /// Medians that differ by less are alike.
 const ALIKE: f64 = 1.5;
+/// Lifetimes below this are not told apart, in drive writes.
+const LEAST: f64 = 0.001;
 
 /// What is to be explained.
 pub(crate) struct Case<'a> {
@@ -301,6 +303,9 @@ impl<'a> Group<'a> {
 
     fn age(&self, unit: f64) -> String {
         match self.median() {
+            Median::Bytes(bytes) if (bytes as f64) < unit * LEAST => {
+                format!("after less than {LEAST} drive writes")
+            }
             Median::Bytes(bytes) => format!("after {} drive writes", figure(bytes as f64 / unit)),
             Median::Later => "not before the recording ends".to_owned(),
         }
@@ -467,6 +472,15 @@ pub(crate) mod tests {
         let told =
             "after 1 drive writes; cold data (25 % of the drive) apart from both: apart, neither";
         assert!(text.contains(told), "{text}");
+    }
+
+    #[test]
+    fn what_is_written_over_at_once_is_not_dead_after_nothing() {
+        let mut recorded = recorded();
+        recorded.classes[0].median = Some(8192);
+        let wal = stream(1, "short", &[("wal", 6 * GB)]);
+        let group = Group::new(&wal, 1.0, &recorded);
+        assert_eq!(group.age(2e9), "after less than 0.001 drive writes");
     }
 
     #[test]
