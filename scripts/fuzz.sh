@@ -18,7 +18,11 @@ for target in $targets; do
 	# what the project has of good input is where fuzzing begins
 	case $target in
 	policy) cp policies/*.toml "fuzz/corpus/$target/" ;;
-	results) head -c 8000 crates/trial/tests/fixtures/results-v1.jsonl >"fuzz/corpus/$target/sample" ;;
+	results)
+		for version in 1 2; do
+			head -c 8000 "crates/trial/tests/fixtures/results-v$version.jsonl" >"fuzz/corpus/$target/sample$version"
+		done
+		;;
 	# a first byte chooses the format, in the order of the list, or the file
 	import)
 		byte=0

@@ -329,7 +329,7 @@ _shelflife() {
                     return 0
                     ;;
                 --fs)
-                    COMPREPLY=($(compgen -W "ext4 xfs btrfs" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "ext4 xfs btrfs f2fs" -- "${cur}"))
                     return 0
                     ;;
                 --size)
@@ -1754,7 +1754,7 @@ _shelflife() {
             return 0
             ;;
         shelflife__subcmd__trial)
-            opts="-y -h --policies --preset --dir --dsn --own-database --rounds --seconds --scale --clients --jobs --rate --script --scenario --fs --size --fill --dirty --mount-options --set --seed --pg-bindir --user --yes --keep --record --try-record --resume --read --html --json --help"
+            opts="-y -h --policies --preset --dir --dsn --own-database --rounds --seconds --scale --clients --jobs --rate --script --scenario --fs --size --device --fill --dirty --mount-options --set --seed --pg-bindir --user --yes --keep --record --try-record --resume --read --html --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1813,10 +1813,14 @@ _shelflife() {
                     return 0
                     ;;
                 --fs)
-                    COMPREPLY=($(compgen -W "ext4 xfs btrfs" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "ext4 xfs btrfs f2fs" -- "${cur}"))
                     return 0
                     ;;
                 --size)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --device)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

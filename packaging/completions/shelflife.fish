@@ -133,8 +133,10 @@ complete -c shelflife -n "__fish_shelflife_using_subcommand trial" -l script -d 
 complete -c shelflife -n "__fish_shelflife_using_subcommand trial" -l scenario -d 'A scenario: tpcb, spill, bulk-load, rewrite, timeseries, queue, random-index, freeze, unlogged, wal-share, wal-retained, wal-no-recycle; or the path of a folder (docs/trial.md)' -r
 complete -c shelflife -n "__fish_shelflife_using_subcommand trial" -l fs -d 'Make a file system for the cluster, in a file on a loop device: needs root' -r -f -a "ext4\t'ext4'
 xfs\t'XFS'
-btrfs\t'btrfs'"
+btrfs\t'btrfs'
+f2fs\t'f2fs'"
 complete -c shelflife -n "__fish_shelflife_using_subcommand trial" -l size -d 'Its size' -r
+complete -c shelflife -n "__fish_shelflife_using_subcommand trial" -l device -d 'Make it on this whole device instead, anew for each round, which is an epoch: all of the device is trimmed, then written three times over, and write amplification measured by the drive\'s own counters. All that is on it is lost; it must be empty (docs/trial.md)' -r -F
 complete -c shelflife -n "__fish_shelflife_using_subcommand trial" -l fill -d 'Fill it with cold data up to so much before the rounds: write amplification is a matter of fill' -r
 complete -c shelflife -n "__fish_shelflife_using_subcommand trial" -l dirty -d 'Let it have no more dirty pages than this, so that temporary files reach the drive' -r
 complete -c shelflife -n "__fish_shelflife_using_subcommand trial" -l mount-options -d 'How it is mounted' -r
@@ -161,7 +163,8 @@ f2fs-scsi\t'f2fs on SCSI or UFS: a model'
 ideal\t'A stream for each lifetime'"
 complete -c shelflife -n "__fish_shelflife_using_subcommand atlas" -l fs -d 'The file system' -r -f -a "ext4\t'ext4'
 xfs\t'XFS'
-btrfs\t'btrfs'"
+btrfs\t'btrfs'
+f2fs\t'f2fs'"
 complete -c shelflife -n "__fish_shelflife_using_subcommand atlas" -l size -d 'Its size; drives are scaled to it' -r
 complete -c shelflife -n "__fish_shelflife_using_subcommand atlas" -l fill -d 'How full it is at the most, cold data included' -r
 complete -c shelflife -n "__fish_shelflife_using_subcommand atlas" -l writes -d 'A recording ends once the size has been written so many times' -r

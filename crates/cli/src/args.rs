@@ -305,6 +305,8 @@ Examples:
   shelflife trial --policies off,off                          A/A: does the method see what is not there?
   shelflife trial --policies off,wal-first --rate 500         latency at a rate that the server can keep
   shelflife trial --policies off,wal-first --dsn 'host=/run/postgresql user=postgres' --own-database sl
+  shelflife trial --policies off,wal-first --fs f2fs --device /dev/nvme0n1 --fill 80%
+                                                              epochs on a whole empty drive with FDP
   shelflife trial --resume /srv/trial
   shelflife trial --read /srv/trial --html trial.html         the page of a trial that was
 
@@ -333,6 +335,8 @@ pub enum FsArg {
     Xfs,
     /// btrfs
     Btrfs,
+    /// f2fs
+    F2fs,
 }
 
 impl From<FsArg> for shelflife_trial::filesystem::Kind {
@@ -341,6 +345,7 @@ impl From<FsArg> for shelflife_trial::filesystem::Kind {
             FsArg::Ext4 => Self::Ext4,
             FsArg::Xfs => Self::Xfs,
             FsArg::Btrfs => Self::Btrfs,
+            FsArg::F2fs => Self::F2fs,
         }
     }
 }
@@ -402,6 +407,12 @@ pub struct TrialArgs {
     /// Its size
     #[arg(long, value_name = "SIZE", default_value = "4GiB", requires = "fs", value_parser = trace::parse_bytes)]
     pub size: u64,
+    /// Make it on this whole device instead, anew for each round, which is an epoch: all of the device is
+    /// trimmed, then written three times over, and write amplification measured by the drive's own counters.
+    /// All that is on it is lost; it must be empty (docs/trial.md)
+    #[arg(long, value_name = "DEVICE", requires = "fs",
+        conflicts_with_all = ["dsn", "size", "rate", "record", "try_record"])]
+    pub device: Option<PathBuf>,
     /// Fill it with cold data up to so much before the rounds: write amplification is a matter of fill
     #[arg(long, value_name = "PERCENT", requires = "fs", value_parser = crate::verbs::trial::parse_fill)]
     pub fill: Option<f64>,
@@ -440,7 +451,7 @@ pub struct TrialArgs {
         long,
         value_name = "DIR",
         conflicts_with_all = ["policies", "preset", "dir", "rounds", "seconds", "scale", "clients",
-            "jobs", "rate", "script", "scenario", "fs", "set", "seed", "read"]
+            "jobs", "rate", "script", "scenario", "fs", "device", "set", "seed", "read"]
     )]
     pub resume: Option<PathBuf>,
     /// Only show what these results say: a file, or a trial's folder

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 use shelflife_postgres::pgbench::{self, Length, Load};
 use shelflife_postgres::programs::Search;
-use shelflife_postgres::{Cancel, Programs};
+use shelflife_postgres::{Cancel, Programs, Session};
 use shelflife_run::Hook;
 use shelflife_trace::Volume;
 
@@ -21,6 +21,7 @@ use crate::machine::Machine;
 use crate::record::SettingAt;
 use crate::recording::{Running, can_record};
 use crate::scenario::Scenario;
+use crate::server::settings::megabytes;
 use crate::server::{Own, Server, own};
 use crate::spec::{Preset, Spec, Wishes};
 use crate::trial::SCRIPTS;
@@ -155,6 +156,7 @@ impl Capture {
             settings: self.within(&scenario.settings),
             filesystem: Some(Wanted {
                 kind: self.kind,
+                device: None,
                 size: self.size,
                 fill: Some(self.fill),
                 dirty: scenario.dirty_mib.map(|mib| u64::from(mib) << 20),
@@ -182,19 +184,6 @@ impl Capture {
             larger.then(|| (name.clone(), format!("{most}MB")))
         });
         smaller.collect()
-    }
-}
-
-/// A size as PostgreSQL's settings have it, in its own unit of these settings.
-fn megabytes(text: &str) -> Option<u64> {
-    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    let number: u64 = digits.trim().parse().ok()?;
-    match &text[digits.len()..] {
-        "" | "MB" => Some(number),
-        "kB" => Some(number / 1024),
-        "GB" => number.checked_mul(1024),
-        "TB" => number.checked_mul(1024 * 1024),
-        _ => None,
     }
 }
 
@@ -370,15 +359,19 @@ impl Loading<'_> {
             tick(at.seconds);
         })?;
         self.most = self.most.max(most);
-        let mut session = server.session(cancel)?;
-        session.await_gone(pgbench::APPLICATION, GONE_LIMIT)?;
-        let history: Option<i64> =
-            session.one("SELECT pg_table_size(to_regclass('pgbench_history'))", &[])?;
-        if history.is_some_and(|bytes| bytes as f64 > self.capture.size as f64 * MOST_HISTORY) {
-            session.batch("TRUNCATE pgbench_history")?;
-        }
-        Ok(())
+        after_slice(&mut server.session(cancel)?, self.capture.size)
     }
+}
+
+/// After a slice of load on a file system of `size` bytes: its sessions go, and a long history is emptied.
+pub(crate) fn after_slice(session: &mut Session, size: u64) -> Result<()> {
+    session.await_gone(pgbench::APPLICATION, GONE_LIMIT)?;
+    let history: Option<i64> =
+        session.one("SELECT pg_table_size(to_regclass('pgbench_history'))", &[])?;
+    if history.is_some_and(|bytes| bytes as f64 > size as f64 * MOST_HISTORY) {
+        session.batch("TRUNCATE pgbench_history")?;
+    }
+    Ok(())
 }
 
 /// Bytes of the server's own file system, and of these in use.

@@ -105,7 +105,7 @@ pub enum Error {
     },
     /// Results of another version of the format.
     #[error(
-        "{}: results of format version {found}, this shelflife knows {}; use the one that wrote it",
+        "{}: results of format version {found}, this shelflife knows up to {}; use the one that wrote it",
         path.display(), crate::record::VERSION
     )]
     Version {
@@ -174,6 +174,25 @@ pub enum Error {
         /// What the kernel said and how often.
         errors: String,
     },
+    /// A device that holds something, or is in use, or is none.
+    #[error("{}: {why}", path.display())]
+    NotFree {
+        /// The device.
+        path: PathBuf,
+        /// What it holds, and what to do.
+        why: String,
+    },
+    /// A device on which no epoch can be measured.
+    #[error("{}: nothing can be measured on this drive: {why}", path.display())]
+    NoMeasure {
+        /// The device.
+        path: PathBuf,
+        /// What is missing, and what to do.
+        why: String,
+    },
+    /// Whether hints reach the drive could not be asked.
+    #[error(transparent)]
+    Probe(#[from] shelflife_probe::Error),
     /// Too many rounds in a row failed.
     #[error("{count} rounds in a row failed, the last one so: {last}")]
     RoundsFail {

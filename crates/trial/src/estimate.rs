@@ -13,6 +13,9 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::epoch::CAPACITIES;
+use crate::filesystem::Wanted;
+use crate::server::settings::megabytes;
 use crate::spec::Spec;
 
 /// pgbench's tables and their indexes, in bytes per unit of scale.
@@ -77,10 +80,23 @@ impl Estimate {
         };
         let rate = if spec.rate.is_some() { "the --rate or at most " } else { "" };
         let cold = spec.filesystem.as_ref().map_or(0, |wanted| wanted.cold_bytes());
+        let max_wal_mb = spec.settings.iter().rfind(|setting| setting.0 == "max_wal_size");
+        let max_wal_mb = max_wal_mb.and_then(|setting| megabytes(&setting.1));
+        // A larger one than the preset's need not be reached.
+        let preset = u64::from(spec.max_wal_mb);
+        let max_wal_mb = max_wal_mb.unwrap_or(preset).min(preset);
+        // Every epoch writes the cold data anew.
+        let (cold, round) = match &spec.filesystem {
+            Some(Wanted { device: Some(_), size, .. }) => {
+                (0, size.saturating_mul(CAPACITIES).saturating_add(cold))
+            }
+            _ => (cold, round),
+        };
+        let room = tables * 13 / 10 + OVERHEAD;
         Estimate {
             load_bytes: LOAD_FACTOR * tables + cold,
             rounds_bytes: round.saturating_mul(spec.rounds() as u64).saturating_add(ageing),
-            room_bytes: tables * 13 / 10 + u64::from(spec.max_wal_mb) * 1_150_000 + OVERHEAD,
+            room_bytes: room.saturating_add(max_wal_mb.saturating_mul(1_150_000)),
             tps,
             basis: format!(
                 "{rate}{tps:.0} transactions a second (the least of {cores} processors and of \
@@ -129,6 +145,27 @@ mod tests {
         assert!((slow.tps - 50.0).abs() < 1e-9 && slow.is_small());
         let too_fast = Estimate::of(&spec(Preset::Quick, Some(1e6)), Duration::from_millis(1), 2);
         assert!(too_fast.tps < 10_000.0);
+    }
+
+    #[test]
+    fn epochs_write_the_capacity_three_times_and_the_cold_data() {
+        let mut spec = spec(Preset::Classic, None);
+        let rounds = Estimate::of(&spec, Duration::from_millis(1), 2);
+        let room = rounds.room_bytes;
+        spec.filesystem = Some(Wanted {
+            kind: crate::filesystem::Kind::F2fs,
+            device: Some("/dev/nvme9n1".into()),
+            size: 1 << 40,
+            fill: Some(0.5),
+            dirty: None,
+            mount_options: "discard".into(),
+        });
+        spec.settings = vec![("max_wal_size".into(), "64MB".into())];
+        spec.ageing.most_rounds = 0;
+        let epochs = Estimate::of(&spec, Duration::from_millis(1), 2);
+        assert_eq!(epochs.rounds_bytes, 16 * (7 << 39));
+        assert_eq!(epochs.load_bytes, rounds.load_bytes, "cold data are not written in --dir");
+        assert_eq!(room - epochs.room_bytes, (4096 - 64) * 1_150_000);
     }
 
     #[test]

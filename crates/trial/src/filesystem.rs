@@ -1,8 +1,10 @@
 //! A file system for the trial alone, in a file on a loop device: small enough to be written over
 //! several times, filled as real ones are, and with as little room for dirty pages as is wished.
+//! Or on a whole device, for an epoch.
 //!
 //! Invariant: what was mounted is unmounted, detached and (unless the trial is kept) removed when
-//! the value goes, however the trial ends but by `kill -9`; then `--resume` does it.
+//! the value goes, however the trial ends but by `kill -9`; then `--resume` does it. A device is
+//! trimmed then, and carries nothing.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -34,6 +36,8 @@ pub enum Kind {
     Xfs,
     /// btrfs
     Btrfs,
+    /// f2fs
+    F2fs,
 }
 
 impl Kind {
@@ -43,18 +47,21 @@ impl Kind {
             Kind::Ext4 => "ext4",
             Kind::Xfs => "xfs",
             Kind::Btrfs => "btrfs",
+            Kind::F2fs => "f2fs",
         }
     }
 
-    /// mkfs without discarding: the image is new, and the trace begins later. Nothing is kept for
-    /// root: the server is somebody else, and should be able to fill it.
+    /// mkfs without discarding: the image is new (or the device was trimmed), and the trace begins
+    /// later. Nothing is kept for root: the server is somebody else, and should be able to fill it.
+    /// What a trimmed device still shows is written over. The label follows.
     fn arguments(self) -> &'static [&'static str] {
         match self {
             Kind::Ext4 => {
-                &["-q", "-F", "-m", "0", "-E", "nodiscard,lazy_itable_init=0,lazy_journal_init=0"]
+                const LATER: &str = "nodiscard,lazy_itable_init=0,lazy_journal_init=0";
+                &["-q", "-F", "-m", "0", "-E", LATER, "-L"]
             }
-            Kind::Xfs => &["-q", "-K"],
-            Kind::Btrfs => &["-q", "-K"],
+            Kind::Xfs | Kind::Btrfs => &["-q", "-K", "-f", "-L"],
+            Kind::F2fs => &["-q", "-t", "0", "-f", "-l"],
         }
     }
 }
@@ -64,14 +71,16 @@ impl Kind {
 pub struct Wanted {
     /// Which.
     pub kind: Kind,
-    /// Its size in bytes.
+    /// The whole device that it is made on, anew for each epoch; in a file on a loop device if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device: Option<PathBuf>,
+    /// Its size in bytes; that of the device, if it has one.
     pub size: u64,
     /// Before the rounds, cold data are added until so much of it is in use, 0 to 0.98.
     pub fill: Option<f64>,
     /// Dirty bytes of this file system above which writers are made to wait
     /// (`/sys/class/bdi/*/max_bytes` with `strict_limit`, Linux 6.2 and later).
     pub dirty: Option<u64>,
-    /// Mount options instead of `discard`.
     /// How it is mounted, as `mount -o` has it: `discard`.
     pub mount_options: String,
 }
@@ -89,6 +98,14 @@ impl Wanted {
         })
     }
 
+    /// With the size of its device, where it is to fill one.
+    pub(crate) fn sized(mut self) -> Result<Wanted> {
+        if let Some(device) = &self.device {
+            self.size = crate::epoch::device_size(device)?;
+        }
+        Ok(self)
+    }
+
     /// Bytes of cold data, at most.
     pub(crate) fn cold_bytes(&self) -> u64 {
         self.fill.map_or(0, |fill| (self.size as f64 * fill) as u64)
@@ -97,7 +114,8 @@ impl Wanted {
     /// That the figures make sense.
     pub(crate) fn check(&self) -> Result<()> {
         const SMALLEST: u64 = 512 << 20;
-        if self.size < SMALLEST || self.size > 1 << 46 {
+        // A drive is as large as it is: if that is too small, mkfs says so.
+        if self.device.is_none() && !(SMALLEST..=1 << 46).contains(&self.size) {
             return Err(Error::Spec(format!("--size {}: 512 MiB to 64 TiB", bytes(self.size))));
         }
         if let Some(fill) = self.fill
@@ -116,10 +134,14 @@ impl Wanted {
 #[derive(Debug)]
 pub(crate) struct Mounted {
     folder: PathBuf,
-    image: PathBuf,
-    device: String,
+    /// The file behind a loop device; a whole device has none.
+    image: Option<PathBuf>,
+    device: PathBuf,
     keep: bool,
 }
+
+/// The label of a file system in a file.
+const LABEL: &str = "shelflife";
 
 /// Where the trial's cluster goes: the file system of its own, if there is one.
 pub(crate) fn home(dir: &Path) -> PathBuf {
@@ -141,12 +163,33 @@ impl Mounted {
         let file = File::create(&image).map_err(failed())?;
         file.set_len(wanted.size).map_err(failed())?;
         drop(file);
+        Mounted::attach(image, dir, false)?.made(wanted, LABEL)
+    }
+
+    /// Trims all of `device`, makes the file system on it, labelled `label`, and mounts it.
+    pub(crate) fn on_device(
+        wanted: &Wanted,
+        device: &Path,
+        label: &str,
+        dir: &Path,
+    ) -> Result<Mounted> {
+        release(dir)?;
+        clear(device)?;
+        let (folder, device) = (dir.join(MOUNT), device.to_owned());
+        Mounted { folder, image: None, device, keep: false }.made(wanted, label)
+    }
+
+    fn attach(image: PathBuf, dir: &Path, keep: bool) -> Result<Mounted> {
         let device = tell(Command::new("losetup").args(["--find", "--show"]).arg(&image))?;
-        let mut mounted = Mounted { folder: dir.join(MOUNT), image, device, keep: false };
+        let (folder, device) = (dir.join(MOUNT), device.into());
+        Ok(Mounted { folder, image: Some(image), device, keep })
+    }
+
+    fn made(mut self, wanted: &Wanted, label: &str) -> Result<Mounted> {
         let mkfs = format!("mkfs.{}", wanted.kind.name());
-        tell(Command::new(mkfs).args(wanted.kind.arguments()).arg(&mounted.device))?;
-        mounted.mount(wanted)?;
-        Ok(mounted)
+        tell(Command::new(mkfs).args(wanted.kind.arguments()).arg(label).arg(&self.device))?;
+        self.mount(wanted)?;
+        Ok(self)
     }
 
     /// Mounts the file system of an earlier trial in the same folder, if it has one.
@@ -156,10 +199,14 @@ impl Mounted {
             return Mounted::make(wanted, dir);
         }
         release(dir)?;
-        let device = tell(Command::new("losetup").args(["--find", "--show"]).arg(&image))?;
-        let mut mounted = Mounted { folder: dir.join(MOUNT), image, device, keep: true };
+        let mut mounted = Mounted::attach(image, dir, true)?;
         mounted.mount(wanted)?;
         Ok(mounted)
+    }
+
+    /// Where it is mounted.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
     }
 
     /// Whether the image stays when this goes.
@@ -171,7 +218,7 @@ impl Mounted {
         fs::create_dir_all(&self.folder).map_err(Error::io("cannot make", &self.folder))?;
         let options = &wanted.mount_options;
         let mut mount = Command::new("mount");
-        mount.args(["-t", wanted.kind.name(), "-o", options, &self.device]).arg(&self.folder);
+        mount.args(["-t", wanted.kind.name(), "-o", options]).arg(&self.device).arg(&self.folder);
         tell(&mut mount)?;
         if let Some(dirty) = wanted.dirty {
             self.limit(dirty)?;
@@ -251,12 +298,23 @@ impl Mounted {
 impl Drop for Mounted {
     fn drop(&mut self) {
         let _ = tell(Command::new("umount").arg(&self.folder));
-        let _ = tell(Command::new("losetup").args(["--detach", &self.device]));
         let _ = fs::remove_dir(&self.folder);
+        let Some(image) = &self.image else {
+            let _ = clear(&self.device);
+            return;
+        };
+        let _ = tell(Command::new("losetup").arg("--detach").arg(&self.device));
         if !self.keep {
-            let _ = fs::remove_file(&self.image);
+            let _ = fs::remove_file(image);
         }
     }
+}
+
+/// Takes everything off a device: trims it, and writes over the signatures that a drive may still show
+/// of trimmed blocks. Neither does anything to a device that is in use.
+fn clear(device: &Path) -> Result<()> {
+    tell(Command::new("blkdiscard").arg(device))?;
+    tell(Command::new("wipefs").args(["--all", "--quiet"]).arg(device)).map(drop)
 }
 
 /// Unmounts and detaches what a trial that was killed left in `dir`.
@@ -296,10 +354,11 @@ fn is_mount(folder: &Path, dir: &Path) -> bool {
 }
 
 /// Runs a command of the system to its end; gives its output.
-fn tell(command: &mut Command) -> Result<String> {
+pub(crate) fn tell(command: &mut Command) -> Result<String> {
+    const PACKAGES: &str = "util-linux, e2fsprogs, xfsprogs, btrfs-progs, f2fs-tools";
     let name = command.get_program().to_string_lossy().into_owned();
     let output = command.output().map_err(|source| Error::Filesystem {
-        what: format!("cannot run {name} (packages util-linux, e2fsprogs, xfsprogs, btrfs-progs)"),
+        what: format!("cannot run {name} (packages {PACKAGES})"),
         told: source.to_string(),
     })?;
     if output.status.success() {
@@ -307,4 +366,48 @@ fn tell(command: &mut Command) -> Result<String> {
     }
     let told = String::from_utf8_lossy(&output.stderr).trim().to_owned();
     Err(Error::Filesystem { what: format!("{name} failed"), told })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn skip(name: &str, reason: &str) {
+        let _ = writeln!(std::io::stderr(), "skipped: {name}: {reason}");
+    }
+
+    /// Of a loop device for the drive.
+    #[test]
+    fn root_a_device_is_mounted_with_its_label_and_left_empty() {
+        let name = "root_a_device_is_mounted_with_its_label_and_left_empty";
+        if Wanted::check_permitted().is_err() {
+            return skip(name, "only root can mount a file system");
+        }
+        if !Path::new("/dev/loop-control").exists() {
+            return skip(name, "this kernel has no loop devices");
+        }
+        let dir = tempfile::tempdir().unwrap();
+        let image = dir.path().join("image");
+        File::create(&image).unwrap().set_len(64 << 20).unwrap();
+        let outer = Mounted::attach(image, &dir.path().join("nowhere"), true).unwrap();
+        let device = outer.device.clone();
+        let labels = || {
+            tell(Command::new("wipefs").args(["--noheadings", "-O", "LABEL"]).arg(&device)).unwrap()
+        };
+        let wanted = Wanted {
+            kind: Kind::Ext4,
+            device: Some(device.clone()),
+            size: 64 << 20,
+            fill: Some(0.5),
+            dirty: None,
+            mount_options: "discard".to_owned(),
+        };
+        let mounted = Mounted::on_device(&wanted, &device, "sl-1", dir.path()).unwrap();
+        assert_eq!(labels(), "sl-1");
+        assert!(mounted.fill(0.5, &Cancel::never()).unwrap() > 10 << 20);
+        assert!(clear(&device).is_err(), "what is mounted is not trimmed");
+        drop(mounted);
+        assert_eq!(labels(), "");
+        assert!(!dir.path().join(MOUNT).exists());
+    }
 }

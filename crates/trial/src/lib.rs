@@ -16,10 +16,11 @@
 //! | `capture` | a scenario recorded without hints, for simulations ([`capture()`]) |
 //! | [`scenario`] | loads that are known to write much of one class |
 //! | [`filesystem`] | a file system of the trial's own |
+//! | `epoch` | rounds that are epochs on a whole device, by the drive's own counters |
 //! | [`estimate`] | what it will write |
 //! | `server`, `round`, `recording`, `trial` | doing it |
 //! | [`machine`], [`probe`], `settling` | what the machine did meanwhile |
-//! | [`record`], [`outcome`] | the results on disk, and what they say |
+//! | [`record`], [`outcome`], `notes` | the results on disk, and what they say |
 //! | `simulated` | what a drive would make of the recorded rounds ([`simulated()`]) |
 //! | [`idea`] | what the original idea aimed at, in each server version |
 //! | [`stats`] | the arithmetic |
@@ -30,11 +31,13 @@
 
 pub mod arm;
 mod capture;
+mod epoch;
 pub mod error;
 pub mod estimate;
 pub mod filesystem;
 pub mod idea;
 pub mod machine;
+mod notes;
 pub mod observer;
 pub mod outcome;
 pub mod probe;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::estimate::Estimate;
 use crate::machine::Mount;
-use crate::record::{Header, Round};
+use crate::record::{DeviceFacts, Header, Round};
 
 /// What a trial is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,6 +22,10 @@ pub enum Phase {
     Switching,
     /// `VACUUM ANALYZE` and a checkpoint, outside the clock.
     Preparing,
+    /// Trimming the device, making its file system, copying the cluster and cold data to it.
+    Restoring,
+    /// Load that brings the drive to a steady state.
+    Preconditioning,
     /// Load that is not measured.
     WarmingUp,
     /// Load that is.
@@ -41,6 +45,8 @@ impl fmt::Display for Phase {
             Phase::Probing => "probing the storage",
             Phase::Switching => "switching",
             Phase::Preparing => "vacuum",
+            Phase::Restoring => "restoring",
+            Phase::Preconditioning => "preconditioning",
             Phase::WarmingUp => "warming up",
             Phase::Measuring => "measuring",
             Phase::Ending => "checkpoint",
@@ -69,6 +75,10 @@ pub trait Observer {
     /// Whether so much may be written to this storage; asked once, before anything is. `free` is
     /// the room left there, in bytes.
     fn confirm(&mut self, estimate: &Estimate, storage: &Mount, free: u64) -> bool;
+
+    /// The same for a trial whose rounds are epochs: whether so much may be written to this device, and all
+    /// that is on it be lost.
+    fn confirm_device(&mut self, estimate: &Estimate, device: &DeviceFacts) -> bool;
 
     /// Where it is; several times a second at most.
     fn progress(&mut self, progress: &Progress<'_>) {

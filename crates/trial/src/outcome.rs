@@ -10,19 +10,17 @@ use serde::Serialize;
 use shelflife_trace::Volume;
 
 use crate::error::Result;
+use crate::notes::notes_of;
 use crate::record::{Event, Header, Measured, Record, Results, Round, What};
 use crate::spec::{Preset, Primary};
-use crate::stats::{self, Analysis, Comparison, Data, Metric, Reported, Verdict, analyse, median};
+use crate::stats::{self, Analysis, Data, Metric, Reported, Verdict, analyse, median};
 
 /// What users report for the original idea on the mailing list: the reason for `reported` in the
 /// analysis. Both in percent.
 const REPORTED: Reported = Reported { low_percent: 5.0, high_percent: 8.0 };
 
-/// A lower share of bytes with their file than this is worth a note.
-const WELL_ATTRIBUTED: f64 = 0.999;
-
-/// More of the processor's time stolen than this is worth a note.
-const MUCH_STEAL: f64 = 0.01;
+/// What an answer from a drive's own counters begins with, and no other does.
+const ON_THE_DRIVE: &str = "measured on the drive, write amplification";
 
 /// The answer of a trial.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -54,6 +52,9 @@ pub struct ArmFigures {
     pub rounds: usize,
     /// Transactions per second.
     pub tps: Option<f64>,
+    /// Write amplification by the drive's own counters, if the rounds are epochs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub waf: Option<f64>,
     /// Mean latency in ms.
     pub latency_ms: Option<f64>,
     /// 95th percentile of the latency in ms.
@@ -105,7 +106,10 @@ pub(crate) fn rounds_of(results: &Results) -> Kept<'_> {
             Record::Round(round) => {
                 kept.insert(round.position, round);
             }
-            Record::Event(Event { what: What::Resumed { block, .. }, .. }) => {
+            // An epoch begins on a trimmed device: it needs no neighbour in time.
+            Record::Event(Event { what: What::Resumed { block, .. }, .. })
+                if results.header.device.is_none() =>
+            {
                 let before = kept.len();
                 kept.retain(|_, round| round.block < *block);
                 if kept.len() < before {
@@ -156,6 +160,10 @@ impl Results {
         }));
         notes.extend(notes_of(self, &kept, analysis.as_ref()));
         let answer = answer(self, analysis.as_ref(), complete, kept.len());
+        let answer = match self.header.device {
+            Some(_) => format!("{ON_THE_DRIVE}: {answer}"),
+            None => answer,
+        };
         let arms = (0..spec.arms.len()).map(figures).collect();
         let primary = spec.primary;
         Ok(Outcome { answer, complete, measured, planned, primary, analysis, arms, notes })
@@ -176,7 +184,7 @@ fn data(header: &Header, kept: &BTreeMap<u32, &Round>, blocks: usize, complete: 
         arms: spec.arms.iter().map(|arm| arm.name.clone()).collect(),
         blocks: rounds,
         metric: spec.primary.metric(),
-        reported: idea.then_some(REPORTED),
+        reported: (idea && header.device.is_none()).then_some(REPORTED),
         // Who stops early could stop when the figures please: no verdict then.
         quick: spec.preset == Preset::Quick || !complete,
         seed: spec.seed,
@@ -249,6 +257,7 @@ fn figures(header: &Header, kept: &BTreeMap<u32, &Round>, arm: usize) -> ArmFigu
         label: header.spec.arms.get(arm).map_or_else(String::new, |arm| arm.label.clone()),
         rounds: rounds.len(),
         tps: over(&|m| Some(m.pgbench.tps)),
+        waf: over(&|m| m.epoch.map(|epoch| epoch.last_half.waf())),
         latency_ms: over(&|m| m.pgbench.latency_average_ms),
         p95_ms: over(&|m| m.latency.map(|l| ms(l.p95_us))),
         p99_ms: over(&|m| m.latency.map(|l| ms(l.p99_us))),
@@ -282,135 +291,6 @@ fn blocks(rounds: &[&Measured]) -> Vec<Volume> {
         .collect();
     blocks.sort_by_key(|volume| std::cmp::Reverse(volume.bytes));
     blocks
-}
-
-fn notes_of(
-    results: &Results,
-    kept: &BTreeMap<u32, &Round>,
-    analysis: Option<&Analysis>,
-) -> Vec<String> {
-    let mut notes = Vec::new();
-    let warnings = results.records.iter().filter_map(|record| match record {
-        Record::Event(Event { what: What::Warning { text }, .. }) => Some(text.clone()),
-        _ => None,
-    });
-    notes.extend(warnings);
-    for round in kept.values() {
-        if let Some(failed) = &round.failed {
-            let (block, label) = (round.block + 1, &round.label);
-            notes.push(format!("block {block}, {label}: the round failed: {failed}"));
-        }
-    }
-    let transient = kept.values().filter(|round| round.transient).count();
-    if transient > 0 {
-        notes.push(format!(
-            "{transient} of {} rounds are transient: size or WAL files had not settled",
-            kept.len()
-        ));
-    }
-    let measured = || kept.values().filter_map(|round| round.measured.as_deref());
-    let short = measured().filter(|m| m.whole_checkpoints < 2).count();
-    if short > 0 {
-        notes.push(format!(
-            "{short} of {} rounds do not span two whole checkpoints: no claim is made about them",
-            measured().count()
-        ));
-    }
-    notes.extend(uneven_checkpoints(kept));
-    let recorded = || measured().filter_map(|m| m.recorded.as_ref());
-    let lost: u64 = recorded().map(|recorded| recorded.lost).sum();
-    if lost > 0 {
-        notes.push(format!("the recorder lost {lost} writes: bytes by class are too low"));
-    }
-    let least = recorded().filter_map(|recorded| recorded.attributed).fold(1.0, f64::min);
-    if least < WELL_ATTRIBUTED {
-        notes.push(format!(
-            "in a round only {:.1} % of the bytes written belong to a file that is known",
-            least * 100.0
-        ));
-    }
-    let recorded = || measured().filter_map(|m| m.recorded.as_ref());
-    if recorded().count() > 0 {
-        let reached = |class: &str| {
-            recorded().flat_map(|r| &r.blocks).any(|b| b.class == class && b.bytes > 0)
-        };
-        let missed = results.header.spec.exercises.iter().filter(|class| !reached(class));
-        notes.extend(missed.map(|class| {
-            format!(
-                "not exercised: no byte of {class} reached the device, which the scenario is for"
-            )
-        }));
-    }
-    if measured().count() > 0 && measured().all(|m| m.load.temp_bytes == Some(0)) {
-        notes.push(
-            "no temporary file was written: a rule for them had nothing to do in this load"
-                .to_owned(),
-        );
-    }
-    let stolen = measured().filter_map(|m| m.machine.steal).fold(0.0, f64::max);
-    if stolen > MUCH_STEAL {
-        notes.push(format!(
-            "up to {:.0} % of the processors' time was stolen by other guests of this host",
-            stolen * 100.0
-        ));
-    }
-    let Some(analysis) = analysis else { return notes };
-    if let Some(drift) = analysis.drift
-        && !drift.interval_over_run.contains_zero()
-    {
-        notes.push(format!(
-            "the machine drifted by {:.1} % over the trial; arms are compared within blocks",
-            drift.percent_over_run
-        ));
-    }
-    for outlier in &analysis.outliers {
-        let label = results.header.spec.arms.get(outlier.arm).map_or("", |arm| &arm.label);
-        let block = outlier.block + 1;
-        notes.push(format!(
-            "block {block}, {label}: far out ({:.1}), and in every figure",
-            outlier.value
-        ));
-    }
-    notes.extend(analysis.comparisons.iter().filter_map(|c| power_note(results, c)));
-    notes
-}
-
-/// What this many blocks could have found, and how many a small effect needs.
-fn power_note(results: &Results, comparison: &Comparison) -> Option<String> {
-    let power = comparison.power?;
-    let label = results.header.spec.arms.get(comparison.arm).map(|arm| arm.label.as_str())?;
-    let needed = match power.blocks_needed {
-        Some(blocks) => format!("3 % needs {blocks} blocks (--rounds {blocks})"),
-        None => "3 % cannot be found on this machine".to_owned(),
-    };
-    let found = match power.smallest_effect_percent {
-        Some(percent) => format!(
-            "{label}: {} blocks find a difference of {percent:.1} % in four of five trials",
-            comparison.blocks
-        ),
-        None => format!("{label}: {} blocks are too few to find anything", comparison.blocks),
-    };
-    Some(format!("{found}; {needed}"))
-}
-
-/// Blocks whose arms had more than one checkpoint of difference.
-fn uneven_checkpoints(kept: &BTreeMap<u32, &Round>) -> Vec<String> {
-    let mut blocks: BTreeMap<usize, Vec<(&str, u64)>> = BTreeMap::new();
-    for round in kept.values() {
-        if let Some(count) = round.measured.as_ref().and_then(|m| m.checkpoints) {
-            blocks.entry(round.block).or_default().push((&round.label, count));
-        }
-    }
-    let uneven = blocks.iter().filter_map(|(block, arms)| {
-        let (_, least) = arms.iter().min_by_key(|(_, count)| *count)?;
-        let (_, most) = arms.iter().max_by_key(|(_, count)| *count)?;
-        let counts = arms.iter().map(|(label, count)| format!("{label} {count}"));
-        (most - least > 1).then(|| {
-            let counts = counts.collect::<Vec<_>>().join(", ");
-            format!("block {}: checkpoints differ by more than one: {counts}", block + 1)
-        })
-    });
-    uneven.collect()
 }
 
 #[cfg(test)]
@@ -542,5 +422,85 @@ mod tests {
         ] {
             assert!(notes.contains(part), "{part} in\n{notes}");
         }
+    }
+
+    /// Epochs in which the drive counted so much for each arm.
+    fn epochs(head: &mut Header, waf: impl Fn(&Round) -> (f64, f64)) -> Vec<Record> {
+        let device = Some("/dev/nvme9n1".into());
+        head.version = crate::record::VERSION;
+        head.spec.primary = Primary::Waf;
+        head.spec.filesystem = Some(crate::filesystem::Wanted {
+            kind: crate::filesystem::Kind::F2fs,
+            device,
+            size: 1 << 40,
+            fill: None,
+            dirty: None,
+            mount_options: "discard".into(),
+        });
+        head.device = Some(crate::record::DeviceFacts {
+            name: "nvme9n1".into(),
+            model: "a drive".into(),
+            serial: "1".into(),
+            size: 1 << 40,
+            counters: crate::record::CounterSource::FdpStatistics,
+            reclaim_unit: None,
+        });
+        let rounds = (0..head.spec.rounds() as u32).map(|position| {
+            let mut round = round(head, position, 1.0);
+            let (first, last) = waf(&round);
+            let written = |waf: f64| crate::record::Written {
+                host_bytes: 1 << 40,
+                media_bytes: (waf * (1_u64 << 40) as f64) as u64,
+                issued_bytes: 1 << 40,
+            };
+            let measured = round.measured.as_mut().unwrap();
+            measured.value = last;
+            measured.epoch = Some(crate::record::Epoch {
+                cold_bytes: 0,
+                precondition: written(1.0),
+                first_half: written(first),
+                last_half: written(last),
+            });
+            record(&round)
+        });
+        rounds.collect()
+    }
+
+    #[test]
+    fn epochs_are_measured_on_the_drive_and_rounds_are_not() {
+        let policies = ["off", "temp-vs-rest"];
+        let (dir, rounds) = results(&policies, 8, 3.0);
+        let mut head = header(&policies, 8);
+        let records: Vec<Record> = rounds.iter().map(record).collect();
+        let outcome = write(dir.path(), &head, &records).outcome().unwrap();
+        assert!(!outcome.answer.contains("drive") && !outcome.answer.contains("amplification"));
+        assert!(outcome.arms.iter().all(|arm| arm.waf.is_none()));
+
+        let waf = |round: &Round| {
+            let waf = 2.0 - 0.2 * round.arm as f64 + 0.01 * (round.block % 3 + round.arm) as f64;
+            (if round.position == 5 { 1.5 } else { waf }, waf)
+        };
+        let records = epochs(&mut head, waf);
+        let outcome = write(dir.path(), &head, &records).outcome().unwrap();
+        let begins =
+            "measured on the drive, write amplification: temp-vs-rest is 9.5 % lower (95 %";
+        assert!(outcome.answer.starts_with(begins), "{}", outcome.answer);
+        assert!((outcome.arms[0].waf.unwrap() - 2.01).abs() < 1e-3, "{:?}", outcome.arms[0]);
+        let unsteady = outcome.notes.iter().filter(|note| note.contains("not steady yet"));
+        let unsteady: Vec<_> = unsteady.collect();
+        assert!(unsteady.len() == 1 && unsteady[0].starts_with("block 3, "), "{unsteady:?}");
+    }
+
+    #[test]
+    fn epochs_of_a_block_that_was_broken_off_all_count() {
+        let mut head = header(&["off", "off"], 6);
+        let mut records = epochs(&mut head, |round| (1.5, 1.5 + 0.01 * f64::from(round.position)));
+        records.insert(3, event(What::Ended { why: "interrupted".into() }));
+        records.insert(4, event(What::Resumed { block: 1, dropped: 0, rebuilt: false }));
+        let dir = tempfile::tempdir().unwrap();
+        let results = write(dir.path(), &head, &records);
+        assert_eq!(results.counted().len(), 12);
+        let outcome = results.outcome().unwrap();
+        assert!(outcome.complete && outcome.notes.iter().all(|note| !note.contains("broken off")));
     }
 }

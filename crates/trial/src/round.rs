@@ -14,7 +14,7 @@ use shelflife_postgres::{Cancel, Counters, Gauges, Session};
 use crate::error::{Error, Result};
 use crate::machine::{Snapshot, free_space};
 use crate::observer::Phase;
-use crate::record::{Hints, Measured, Opened, Recorded};
+use crate::record::{self, Hints, Measured, Opened, Recorded, Round};
 use crate::recording::Traces;
 use crate::server::{Server, check_hints};
 use crate::spec::{Primary, Spec};
@@ -22,6 +22,9 @@ use crate::stats::Slot;
 
 /// A server with less room is about to stop, in bytes.
 const LEAST_ROOM: u64 = 100_000_000;
+
+/// So many failed rounds in a row mean that the next ones will fail too.
+const MOST_FAILURES: usize = 3;
 
 /// How long pgbench's sessions may take to go, after pgbench has.
 const GONE_LIMIT: Duration = Duration::from_secs(30);
@@ -42,6 +45,46 @@ pub(crate) struct Rounds<'a> {
 pub(crate) enum Ended {
     Measured(Box<Measured>),
     Failed(String),
+}
+
+impl Ended {
+    /// The record of it.
+    pub(crate) fn round(self, slot: Slot, label: &str, took: Duration, transient: bool) -> Round {
+        let (measured, failed) = match self {
+            Ended::Measured(measured) => (Some(measured), None),
+            Ended::Failed(why) => (None, Some(why)),
+        };
+        Round {
+            at: record::now(),
+            position: slot.position,
+            block: slot.block,
+            arm: slot.arm,
+            label: label.to_owned(),
+            took_s: took.as_secs_f64(),
+            transient,
+            measured,
+            failed,
+        }
+    }
+}
+
+/// Failed rounds in a row.
+#[derive(Debug, Default)]
+pub(crate) struct Failures(usize);
+
+impl Failures {
+    /// Notes how a round ended.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::RoundsFail`] if so many failed that the next ones will fail too.
+    pub(crate) fn note(&mut self, failed: Option<String>) -> Result<()> {
+        self.0 = if failed.is_some() { self.0 + 1 } else { 0 };
+        match failed {
+            Some(last) if self.0 >= MOST_FAILURES => Err(Error::RoundsFail { count: self.0, last }),
+            _ => Ok(()),
+        }
+    }
 }
 
 /// Hears of a step and the share of it that is done.
@@ -140,7 +183,7 @@ impl Rounds<'_> {
     }
 
     /// The warm-up; in its midst the hints are read once more, now under load.
-    fn warm_up(
+    pub(crate) fn warm_up(
         &self,
         server: &Server,
         slot: Slot,
@@ -170,7 +213,7 @@ impl Rounds<'_> {
     }
 
     /// Runs pgbench; the inner error is a failure of this load only.
-    fn pgbench(
+    pub(crate) fn pgbench(
         &self,
         server: &Server,
         load: &Load,
@@ -195,7 +238,7 @@ impl Rounds<'_> {
     }
 
     /// Every arm of a block gets the same random numbers; the warm-up other ones.
-    fn load(&self, slot: Slot, seconds: u32, measured: bool) -> Load {
+    pub(crate) fn load(&self, slot: Slot, seconds: u32, measured: bool) -> Load {
         let seed = self.spec.seed.wrapping_add(slot.block as u64);
         let mut load = Load::new(self.spec.clients, Length::Seconds(seconds));
         load.jobs = self.spec.jobs;
@@ -229,6 +272,8 @@ impl Figures {
         let value = match spec.primary {
             Primary::Tps => Some(summary.tps),
             Primary::LatencyMean => summary.latency_average_ms,
+            // An epoch is no round.
+            Primary::Waf => None,
         };
         let Some(value) = value.filter(|value| value.is_finite() && *value > 0.0) else {
             return Ended::Failed("no transaction was done".to_owned());
@@ -253,6 +298,7 @@ impl Figures {
             opened: self.opened,
             machine: self.machine,
             recorded: self.recorded,
+            epoch: None,
         }))
     }
 }
@@ -277,7 +323,7 @@ fn check_room(server: &Server) -> Result<()> {
     Ok(())
 }
 
-fn newly_opened(before: &[Opened], after: Vec<Opened>) -> Vec<Opened> {
+pub(crate) fn newly_opened(before: &[Opened], after: Vec<Opened>) -> Vec<Opened> {
     let count = |now: &Opened| {
         let then = before.iter().find(|o| o.class == now.class && o.lifetime == now.lifetime);
         now.opens.saturating_sub(then.map_or(0, |then| then.opens))

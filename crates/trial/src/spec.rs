@@ -95,6 +95,8 @@ pub enum Primary {
     Tps,
     /// Mean latency of all transactions in ms, counted from their planned start (`--rate`).
     LatencyMean,
+    /// Write amplification by the drive's own counters, over the last half of an epoch.
+    Waf,
 }
 
 impl Primary {
@@ -103,6 +105,7 @@ impl Primary {
         match self {
             Primary::Tps => Metric::Throughput,
             Primary::LatencyMean => Metric::Time,
+            Primary::Waf => Metric::Amount,
         }
     }
 
@@ -111,6 +114,7 @@ impl Primary {
         match self {
             Primary::Tps => "tps",
             Primary::LatencyMean => "mean latency (ms)",
+            Primary::Waf => "write amplification",
         }
     }
 }
@@ -190,9 +194,15 @@ impl Spec {
             settings.splice(0..0, scenario.settings.iter().cloned());
             setup.clone_from(&scenario.setup);
         }
+        let filesystem = wishes.filesystem.clone().map(Wanted::sized).transpose()?;
+        let primary = match (&filesystem, wishes.rate) {
+            (Some(Wanted { device: Some(_), .. }), _) => Primary::Waf,
+            (_, Some(_)) => Primary::LatencyMean,
+            (_, None) => Primary::Tps,
+        };
         let spec = Spec {
             preset: wishes.preset,
-            primary: if wishes.rate.is_some() { Primary::LatencyMean } else { Primary::Tps },
+            primary,
             scale: wishes.scale.unwrap_or(base.scale),
             clients: wishes.clients.unwrap_or(base.clients),
             jobs: wishes.jobs.or(wishes.clients.map(|c| c.min(cores))).unwrap_or(base.jobs),
@@ -213,7 +223,7 @@ impl Spec {
                 .collect(),
             scenario: scenario.map(|scenario| scenario.name),
             setup,
-            filesystem: wishes.filesystem.clone(),
+            filesystem,
             max_wal_mb: base.max_wal_mb,
             checkpoint_timeout_s: base.checkpoint_timeout_s.unwrap_or((seconds / 3).clamp(30, 300)),
             ageing: Ageing { seconds: base.ageing.seconds.min(seconds), ..base.ageing },
@@ -259,8 +269,20 @@ impl Spec {
         {
             return wrong(format!("--rate {rate}: transactions per second, 0.01 to 10,000,000"));
         }
-        if (self.primary == Primary::LatencyMean) != self.rate.is_some() {
-            return wrong("the primary metric is the mean latency exactly with --rate".to_owned());
+        let fits = match self.primary {
+            Primary::Tps => self.device().is_none() && self.rate.is_none(),
+            Primary::LatencyMean => self.device().is_none() && self.rate.is_some(),
+            Primary::Waf => self.device().is_some(),
+        };
+        if !fits {
+            return wrong(
+                "the primary metric is write amplification exactly with --device, else the mean \
+                 latency exactly with --rate"
+                    .to_owned(),
+            );
+        }
+        if self.preset == Preset::Quick && self.device().is_some() {
+            return wrong("epochs on a device are never quick: no --preset quick".to_owned());
         }
         for script in self.scripts.iter().chain(&self.setup) {
             let path = Path::new(&script.name);
@@ -277,6 +299,11 @@ impl Spec {
             ));
         }
         Ok(())
+    }
+
+    /// The device of the epochs, if the rounds are epochs.
+    pub fn device(&self) -> Option<&Path> {
+        self.filesystem.as_ref()?.device.as_deref()
     }
 
     /// Rounds in all.

@@ -19,10 +19,10 @@ use shelflife_run::Hook;
 use shelflife_trace::Volume;
 use shelflife_trial::filesystem::{Kind, Wanted};
 use shelflife_trial::machine::Mount;
-use shelflife_trial::record::{Header, Round};
+use shelflife_trial::record::{CounterSource, DeviceFacts, Header, Round};
 use shelflife_trial::{
-    ArmFigures, Error, Estimate, Observer, Options, Outcome, Phase, Place, Preset, Progress,
-    Recording, Results, Spec, Wishes, idea, resume,
+    ArmFigures, Error, Estimate, Observer, Options, Outcome, Phase, Place, Preset, Primary,
+    Progress, Recording, Results, Spec, Wishes, idea, resume,
 };
 
 use crate::args::{PresetArg, TrialArgs};
@@ -96,6 +96,7 @@ pub fn failure(error: Error) -> Failure {
         Error::RoundsFail { .. } => NO,
         Error::Record(error) if error.is_denied() => NOT_HERE,
         Error::HintsRefused { .. }
+        | Error::NoMeasure { .. }
         | Error::NotUnderHook { .. }
         | Error::Filesystem { .. }
         | Error::Postgres(
@@ -129,6 +130,7 @@ fn wishes(args: &TrialArgs) -> Wishes {
         scenario: args.scenario.clone(),
         filesystem: kind(args).map(|kind| Wanted {
             kind,
+            device: args.device.clone(),
             size: args.size,
             fill: args.fill,
             dirty: args.dirty,
@@ -222,6 +224,7 @@ fn table(outcome: &Outcome) -> Table {
     let mut heads = vec![
         "arm",
         "rounds",
+        "WAF",
         "tps",
         "mean ms",
         "p95 ms",
@@ -235,6 +238,10 @@ fn table(outcome: &Outcome) -> Table {
     if !quick {
         heads.push("p");
     }
+    let epochs = outcome.primary == Primary::Waf;
+    if !epochs {
+        heads.retain(|head| *head != "WAF");
+    }
     let columns = heads.len();
     let mut table = Table::new(heads).right(1..columns);
     for (at, arm) in outcome.arms.iter().enumerate() {
@@ -246,7 +253,7 @@ fn table(outcome: &Outcome) -> Table {
         let interval = estimate.and_then(|e| e.interval).map(|interval| {
             format!("{} … {}", percent(interval.low_percent), percent(interval.high_percent))
         });
-        let mut row = figures(arm);
+        let mut row = figures(arm, epochs);
         row.extend([
             estimate.map_or_else(String::new, |e| percent(e.percent)),
             interval.unwrap_or_default(),
@@ -307,14 +314,16 @@ fn each(arm: &ArmFigures, is_one: impl Fn(&Volume) -> bool, with_hint: bool) -> 
     }
 }
 
-fn figures(arm: &ArmFigures) -> Vec<String> {
+fn figures(arm: &ArmFigures, epochs: bool) -> Vec<String> {
     let shown = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), figure);
     let amount = |value: Option<f64>| {
         value.map_or_else(|| "-".to_owned(), |value| bytes(value.round() as u64))
     };
-    vec![
-        arm.label.clone(),
-        count(arm.rounds as u64),
+    let mut row = vec![arm.label.clone(), count(arm.rounds as u64)];
+    if epochs {
+        row.push(arm.waf.map_or_else(|| "-".to_owned(), |waf| format!("{waf:.3}")));
+    }
+    row.extend([
         shown(arm.tps),
         shown(arm.latency_ms),
         shown(arm.p95_ms),
@@ -322,7 +331,8 @@ fn figures(arm: &ArmFigures) -> Vec<String> {
         amount(arm.wal_per_transaction),
         amount(arm.temp_per_transaction),
         arm.hot_share.map_or_else(|| "-".to_owned(), |share| format!("{:.0} %", share * 100.0)),
-    ]
+    ]);
+    row
 }
 
 /// The line that says on what this was measured.
@@ -333,9 +343,13 @@ fn setting(header: &Header) -> String {
         None => "as fast as it can".to_owned(),
     };
     let settings = server.settings.iter().map(|s| format!("{}={}", s.name, s.value));
+    let rounds = match &header.device {
+        Some(device) => format!("epochs on {}", drive(device)),
+        None => format!("{} s rounds", spec.seconds),
+    };
     format!(
         "PostgreSQL {} on {} ({}), kernel {}, {} processors; {}pgbench scale {}, {} clients, {}, \
-         {} blocks of {} s rounds, seed {}\nsettings: {}",
+         {} blocks of {rounds}, seed {}\nsettings: {}",
         server.version,
         machine.storage.device,
         machine.storage.file_system,
@@ -346,9 +360,22 @@ fn setting(header: &Header) -> String {
         spec.clients,
         load,
         spec.blocks,
-        spec.seconds,
         spec.seed,
         settings.collect::<Vec<_>>().join(" ")
+    )
+}
+
+/// The drive of a device, and who counts there.
+fn drive(device: &DeviceFacts) -> String {
+    let counters = match device.counters {
+        CounterSource::FdpStatistics => "FDP statistics",
+        CounterSource::EnduranceGroup => "the endurance group log",
+    };
+    let (model, serial) = (plain(&device.model), plain(&device.serial));
+    let size = bytes(device.size);
+    format!(
+        "/dev/{} ({model}, serial {serial}, {size}; counted by {counters})",
+        plain(&device.name)
     )
 }
 
@@ -396,6 +423,17 @@ impl Watcher {
             let _ = writeln!(std::io::stderr(), "{text}");
         });
     }
+
+    /// Whether the user at the terminal wants it.
+    fn asked(&self) -> bool {
+        if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
+            return false;
+        }
+        self.bar.suspend(|| {
+            let _ = write!(std::io::stderr(), "go on? [y/N] ");
+            matches!(answer(&self.stop).trim(), "y" | "Y" | "yes")
+        })
+    }
 }
 
 impl Observer for Watcher {
@@ -423,16 +461,16 @@ impl Observer for Watcher {
         if let Some(line) = verdict {
             self.say(&plain(&line));
         }
-        if self.yes || estimate.is_small() {
-            return true;
-        }
-        if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
-            return false;
-        }
-        self.bar.suspend(|| {
-            let _ = write!(std::io::stderr(), "go on? [y/N] ");
-            matches!(answer(&self.stop).trim(), "y" | "Y" | "yes")
-        })
+        self.yes || estimate.is_small() || self.asked()
+    }
+
+    fn confirm_device(&mut self, estimate: &Estimate, device: &DeviceFacts) -> bool {
+        self.say(&format!(
+            "ALL OF {} will be trimmed and written over and over, about {} in all",
+            drive(device),
+            bytes(estimate.rounds_bytes)
+        ));
+        self.yes || self.asked()
     }
 
     fn progress(&mut self, progress: &Progress<'_>) {
@@ -445,7 +483,7 @@ impl Observer for Watcher {
         let mut share = progress.share.unwrap_or(0.0);
         if let Some((number, arm)) = progress.round {
             let step = match progress.phase {
-                Phase::WarmingUp | Phase::Measuring => share,
+                Phase::WarmingUp | Phase::Preconditioning | Phase::Measuring => share,
                 _ => 0.0,
             };
             share = ((number - 1) as f64 + step) / progress.rounds.max(1) as f64;

@@ -40,7 +40,11 @@ pub fn trial(of: &TrialPage<'_>) -> Page {
         .collect();
     let labels: Vec<&str> = header.spec.arms.iter().map(|arm| arm.label.as_str()).collect();
     let title = format!("Trial of {} on PostgreSQL {}", labels.join(", "), header.server.version);
-    let mut page = Page::new(title, &outcome.answer, Source::Measured)
+    let source = match outcome.primary {
+        Primary::Waf => Source::OnTheDrive,
+        Primary::Tps | Primary::LatencyMean => Source::Measured,
+    };
+    let mut page = Page::new(title, &outcome.answer, source)
         .section(compared(outcome, &arms))
         .section(over_time(results, &arms));
     if let Some(section) = recorded::written(outcome, &arms) {
@@ -109,9 +113,12 @@ fn sides(metric: Metric) -> Option<(String, String)> {
 }
 
 fn medians(outcome: &Outcome) -> Table {
+    /// Place of the column with it.
+    const WAF: usize = 2;
     let heads = [
         ("arm", Unit::Plain),
         ("rounds", Unit::Count),
+        ("WAF", Unit::Plain),
         ("tps", Unit::Plain),
         ("mean ms", Unit::Plain),
         ("p95 ms", Unit::Plain),
@@ -120,12 +127,15 @@ fn medians(outcome: &Outcome) -> Table {
         ("temp/tx", Unit::Bytes),
         ("HOT", Unit::Share),
     ];
-    let mut table =
-        heads.into_iter().fold(Table::new(), |table, (head, unit)| table.column(head, unit));
+    // Only epochs have a write amplification.
+    let shown = |at: usize| at != WAF || outcome.primary == Primary::Waf;
+    let columns = heads.into_iter().enumerate().filter(|(at, _)| shown(*at));
+    let mut table = columns.fold(Table::new(), |table, (_, (head, unit))| table.column(head, unit));
     for arm in &outcome.arms {
-        table.row([
+        let row = [
             Cell::from(arm.label.as_str()),
             (arm.rounds as u64).into(),
+            arm.waf.into(),
             arm.tps.into(),
             arm.latency_ms.into(),
             arm.p95_ms.into(),
@@ -133,7 +143,9 @@ fn medians(outcome: &Outcome) -> Table {
             arm.wal_per_transaction.into(),
             arm.temp_per_transaction.into(),
             arm.hot_share.into(),
-        ]);
+        ];
+        let cells = row.into_iter().enumerate().filter(|(at, _)| shown(*at));
+        table.row(cells.map(|(_, cell)| cell));
     }
     table
 }
@@ -144,10 +156,12 @@ fn over_time(results: &Results, arms: &[Series]) -> Section {
     let unit = match primary {
         Primary::Tps => Unit::named("tps"),
         Primary::LatencyMean => Unit::named("ms"),
+        Primary::Waf => Unit::Plain,
     };
     let y = match primary {
         Primary::Tps => Axis::new("transactions per second", unit),
         Primary::LatencyMean => Axis::new("mean latency", unit),
+        Primary::Waf => Axis::new("write amplification", unit),
     };
     let mut blocks: Vec<Vec<RoundPoint>> = Vec::new();
     let mut spent = 0.0;
@@ -200,7 +214,22 @@ fn facts(header: &Header) -> Vec<(&'static str, String)> {
         ),
         (
             "plan",
-            format!("{} blocks of {} s rounds, seed {}", spec.blocks, spec.seconds, spec.seed),
+            match &header.device {
+                Some(device) => format!(
+                    "{} blocks of epochs on {} ({}, {}), seed {}",
+                    spec.blocks,
+                    device.name,
+                    device.model,
+                    bytes(device.size),
+                    spec.seed
+                ),
+                None => {
+                    format!(
+                        "{} blocks of {} s rounds, seed {}",
+                        spec.blocks, spec.seconds, spec.seed
+                    )
+                }
+            },
         ),
         ("settings", settings.collect::<Vec<_>>().join(" ")),
     ];

@@ -27,6 +27,8 @@ pub enum Source {
     Simulated,
     /// Measured on this machine, as the server and the kernel see it.
     Measured,
+    /// Measured on the drive, by its own counters.
+    OnTheDrive,
 }
 
 impl Source {
@@ -35,13 +37,14 @@ impl Source {
         match self {
             Source::Simulated => "simulated",
             Source::Measured => "measured on this machine",
+            Source::OnTheDrive => "measured on the drive",
         }
     }
 
     fn show(self) -> Markup {
         let class = match self {
             Source::Simulated => "simulated",
-            Source::Measured => "measured",
+            Source::Measured | Source::OnTheDrive => "measured",
         };
         html! { span class=(format!("badge {class}")) { (self.name()) } }
     }

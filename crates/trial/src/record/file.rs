@@ -159,7 +159,7 @@ fn read_header(line: &[u8]) -> Result<Header, Problem> {
     let Some(mark) = mark.ok().filter(|mark| mark.format == FORMAT) else {
         return Err(Problem::Other("this is no file of a trial's results".to_owned()));
     };
-    if mark.version != VERSION {
+    if !(1..=VERSION).contains(&mark.version) {
         return Err(Problem::Version(mark.version));
     }
     let Record::Header(header) = serde_json::from_slice(line).map_err(other)? else {
@@ -167,6 +167,10 @@ fn read_header(line: &[u8]) -> Result<Header, Problem> {
     };
     header.spec.check().map_err(|error| Problem::Other(error.to_string()))?;
     let spec = &header.spec;
+    let epochs = spec.device().is_some();
+    if header.device.is_some() != epochs || (header.version == VERSION) != epochs {
+        return Err(Problem::Other("epochs need a device and version 2".to_owned()));
+    }
     match Plan::new(spec.arms.len(), spec.blocks, spec.seed) {
         Ok(plan) if plan.orders() == header.orders => Ok(*header),
         _ => Err(Problem::Other("the order of rounds is not that of its seed".to_owned())),
@@ -195,6 +199,10 @@ fn fits(header: &Header, record: &Record) -> Result<(), String> {
                 return Err(format!(
                     "block {block}, arm {arm} at position {position} is not in the plan"
                 ));
+            }
+            let epoch = round.measured.as_ref().map(|measured| measured.epoch.is_some());
+            if epoch.is_some_and(|epoch| epoch != header.device.is_some()) {
+                return Err("an epoch in a trial of rounds, or a round in one of epochs".to_owned());
             }
             match (&round.measured, &round.failed) {
                 (Some(m), None) if m.value.is_finite() && m.value > 0.0 => Ok(()),
@@ -271,7 +279,7 @@ mod tests {
         assert!(told(&path, "id,tps\n").ends_with("no file of a trial's results"));
         assert!(told(&path, [0xff, b'\n']).ends_with("no file of a trial's results"));
         let future = "{\"format\":\"shelflife-trial\",\"version\":9}\n";
-        assert!(told(&path, future).contains("format version 9, this shelflife knows 1"));
+        assert!(told(&path, future).contains("format version 9, this shelflife knows up to 2"));
 
         let head = header(&["off", "off"], 6);
         let line = |record: &Record| serde_json::to_string(record).unwrap() + "\n";
@@ -283,6 +291,9 @@ mod tests {
         );
         assert!(told(&path, format!("{first}{first}")).ends_with(":2: a second header"));
         assert!(told(&path, format!("{first}{{}}\n")).contains(":2: "));
+        let mut epochs = head.clone();
+        epochs.version = 2;
+        assert!(told(&path, line(&Record::Header(Box::new(epochs)))).contains("need a device"));
         let mut far = round(&head, 0, 1.0);
         far.block = usize::MAX;
         let far = line(&Record::Round(Box::new(far)));
@@ -313,6 +324,19 @@ mod tests {
         }
         let again = Results::from_reader(&again[..], Path::new("sample")).unwrap();
         assert_eq!(again, results);
+    }
+
+    /// Written by version 2 of the format (`make lab-epoch`), and never again changed.
+    #[test]
+    fn a_frozen_sample_of_epochs_is_read_for_ever() {
+        let sample = include_bytes!("../../tests/fixtures/results-v2.jsonl");
+        let results = Results::from_reader(&sample[..], Path::new("sample")).unwrap();
+        assert_eq!(results.header.device.as_ref().unwrap().size, 384 << 20);
+        let outcome = results.outcome().unwrap();
+        assert!(outcome.complete && outcome.measured == 2);
+        let begins = "measured on the drive, write amplification: in the only block wal-first is ";
+        assert!(outcome.answer.starts_with(begins), "{}", outcome.answer);
+        assert!(outcome.arms.iter().all(|arm| arm.waf.is_some_and(|waf| waf >= 1.0)));
     }
 
     #[test]

@@ -23,7 +23,7 @@ pub(crate) fn header(policies: &[&str], blocks: usize) -> Header {
     };
     Header {
         format: FORMAT.into(),
-        version: VERSION,
+        version: 1,
         shelflife: "0.1.0".into(),
         started: 1_700_000_000,
         estimate: Estimate::of(&spec, std::time::Duration::from_millis(1), 2),
@@ -45,6 +45,7 @@ pub(crate) fn header(policies: &[&str], blocks: usize) -> Header {
             settings: Vec::new(),
         },
         recorded: false,
+        device: None,
     }
 }
 
@@ -75,6 +76,7 @@ pub(crate) fn round(header: &Header, position: u32, value: f64) -> Round {
             opened: Vec::new(),
             machine: Strain::default(),
             recorded: None,
+            epoch: None,
         })),
         failed: None,
     }

@@ -23,8 +23,9 @@ use crate::spec::Spec;
 pub use file::Results;
 pub(crate) use file::Writer;
 
-/// The version of the format.
-pub const VERSION: u32 = 1;
+/// The newest version of the format: that of trials whose rounds are epochs on a device. All others are
+/// written as version 1, which older programs read.
+pub const VERSION: u32 = 2;
 
 /// The value of `format` in the first line.
 pub const FORMAT: &str = "shelflife-trial";
@@ -51,7 +52,7 @@ pub enum Record {
 pub struct Header {
     /// [`FORMAT`].
     pub format: String,
-    /// [`VERSION`].
+    /// 1, or [`VERSION`] if the rounds are epochs.
     pub version: u32,
     /// Version of the program that wrote it.
     pub shelflife: String,
@@ -70,6 +71,36 @@ pub struct Header {
     /// Whether the block writes of all rounds are recorded; if not, those of none are.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub recorded: bool,
+    /// The device, if the rounds are epochs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device: Option<DeviceFacts>,
+}
+
+/// A drive's namespace that epochs run on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeviceFacts {
+    /// `nvme0n1`.
+    pub name: String,
+    /// The drive's model.
+    pub model: String,
+    /// Its serial number.
+    pub serial: String,
+    /// Bytes of the namespace.
+    pub size: u64,
+    /// Who counts.
+    pub counters: CounterSource,
+    /// Bytes of a reclaim unit, if the drive says.
+    pub reclaim_unit: Option<u64>,
+}
+
+/// Which of a drive's counters are read. Both count for an endurance group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CounterSource {
+    /// FDP Statistics (log page 22h), in bytes.
+    FdpStatistics,
+    /// Endurance Group Information (log page 09h), in units of 10⁹ bytes.
+    EnduranceGroup,
 }
 
 /// A server as it was when the trial began.
@@ -222,6 +253,40 @@ pub struct Measured {
     /// What was written to the server's devices, if that is recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recorded: Option<Recorded>,
+    /// What the drive counted, if the round was an epoch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub epoch: Option<Epoch>,
+}
+
+/// What was written in an epoch, by the drive's own counters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Epoch {
+    /// Bytes of cold data, written before.
+    pub cold_bytes: u64,
+    /// Until the capacity was written once under the load.
+    pub precondition: Written,
+    /// Then once more.
+    pub first_half: Written,
+    /// And once more: this is what counts.
+    pub last_half: Written,
+}
+
+/// Bytes written in a while.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Written {
+    /// By hosts to the drive, as it counts.
+    pub host_bytes: u64,
+    /// By the drive to its media, the host's included, as it counts.
+    pub media_bytes: u64,
+    /// To this device, by the block layer's count.
+    pub issued_bytes: u64,
+}
+
+impl Written {
+    /// Write amplification: media bytes for a host byte. Not finite if no host byte was counted.
+    pub fn waf(&self) -> f64 {
+        self.media_bytes as f64 / self.host_bytes as f64
+    }
 }
 
 /// What was issued to the server's devices from the load's beginning until everything was on the

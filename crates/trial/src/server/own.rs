@@ -56,10 +56,16 @@ pub(crate) struct Build<'a> {
 }
 
 impl Own {
-    /// Makes a new cluster and starts it.
+    /// Makes a new cluster and starts it. That of epochs comes to their device later.
     pub(crate) fn create(build: &Build<'_>, spec: &Spec) -> Result<Own> {
-        let mounted = spec.filesystem.as_ref().map(|wanted| Mounted::make(wanted, build.dir));
+        let wanted = spec.filesystem.as_ref().filter(|wanted| wanted.device.is_none());
+        let mounted = wanted.map(|wanted| Mounted::make(wanted, build.dir));
         Own::start(build, spec, mounted.transpose()?, Cluster::create)
+    }
+
+    /// Starts the cluster that was copied to `mounted`.
+    pub(crate) fn copied(build: &Build<'_>, spec: &Spec, mounted: Mounted) -> Result<Own> {
+        Own::start(build, spec, Some(mounted), Cluster::open)
     }
 
     /// Goes on with the cluster that an earlier trial left in the same folder.
@@ -165,7 +171,7 @@ pub(crate) fn data(dir: &Path) -> PathBuf {
 }
 
 /// Ends the server of a trial that was killed: its processes outlive it.
-fn end_leftover(dir: &Path, cancel: &Cancel) -> Result<()> {
+pub(crate) fn end_leftover(dir: &Path, cancel: &Cancel) -> Result<()> {
     const LIMIT: std::time::Duration = std::time::Duration::from_secs(60);
     let Ok(data) = DataFolder::open(&data(dir)) else { return Ok(()) };
     let begun = std::time::Instant::now();

@@ -47,6 +47,19 @@ pub(crate) fn pinned(spec: &Spec, major: u16) -> Vec<(String, String)> {
     pinned.chain(spec.settings.iter().cloned()).collect()
 }
 
+/// A size as PostgreSQL's settings have it, in its own unit of these settings.
+pub(crate) fn megabytes(text: &str) -> Option<u64> {
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let number: u64 = digits.trim().parse().ok()?;
+    match &text[digits.len()..] {
+        "" | "MB" => Some(number),
+        "kB" => Some(number / 1024),
+        "GB" => number.checked_mul(1024),
+        "TB" => number.checked_mul(1024 * 1024),
+        _ => None,
+    }
+}
+
 /// The settings that are recorded, of any server.
 pub(crate) const SHOWN: &[&str] = &[
     "data_checksums",

@@ -19,26 +19,23 @@ use crate::observer::{Observer, Phase, Progress};
 use crate::probe::Probe;
 use crate::record::{self, ProbeAt, Record, Round, What, Writer};
 use crate::recording::Traces;
-use crate::round::{Ended, Rounds};
+use crate::round::{Ended, Failures, Rounds};
 use crate::server::{Server, same_file_system};
 use crate::settling::Settling;
 use crate::spec::{Preset, Spec};
 use crate::stats::{Plan, Slot};
 
-/// So many failed rounds in a row mean that the next ones will fail too.
-const MOST_FAILURES: usize = 3;
-
 /// What a round takes beside its load, before one is measured.
 const ROUND_EXTRA: Duration = Duration::from_secs(3);
 
 /// A trial under way.
-pub(super) struct Trial<'a> {
+pub(crate) struct Trial<'a> {
     spec: &'a Spec,
     tables: Vec<Table>,
     options: &'a Options,
     dir: PathBuf,
-    pub(super) server: Server,
-    pub(super) observer: &'a mut dyn Observer,
+    pub(crate) server: Server,
+    pub(crate) observer: &'a mut dyn Observer,
     pub(super) traces: Option<Traces>,
     settling: Settling,
     /// Time of all rounds so far, and how many.
@@ -46,7 +43,7 @@ pub(super) struct Trial<'a> {
 }
 
 impl<'a> Trial<'a> {
-    pub(super) fn new(
+    pub(crate) fn new(
         spec: &'a Spec,
         options: &'a Options,
         dir: &Dir,
@@ -96,6 +93,23 @@ impl<'a> Trial<'a> {
 
     /// Load, age, then all rounds from `block` on.
     pub(super) fn begin(&mut self, writer: &mut Writer, block: usize) -> Result<()> {
+        self.prepare(writer, block)?;
+        self.fill(writer)?;
+        self.rounds(writer, block)
+    }
+
+    /// Loads, ages and stops the cluster, which stays: the image that all epochs begin with. Gives whether it
+    /// had settled.
+    pub(crate) fn into_image(mut self, writer: &mut Writer) -> Result<bool> {
+        let done = self.prepare(writer, 0).map_err(|error| self.server.explain(error));
+        self.server.keep(done.is_ok());
+        let settled = self.settling.is_settled();
+        let closed = self.server.close(&self.options.cancel);
+        done.and(closed).map(|()| settled)
+    }
+
+    /// Load, age.
+    fn prepare(&mut self, writer: &mut Writer, block: usize) -> Result<()> {
         if block == 0 {
             self.say_beforehand(writer)?;
         }
@@ -108,18 +122,17 @@ impl<'a> Trial<'a> {
                 share,
                 round: None,
                 rounds: total,
-                left: Some(left),
+                left,
             });
         };
         say(None);
         let setup = self.spec.setup_in(&self.dir.join(SCRIPTS));
-        let autovacuum = false;
+        // An epoch is too long for tables that nobody vacuums.
+        let autovacuum = self.spec.device().is_some();
         self.server.load(self.spec, setup, autovacuum, &self.options.cancel, &mut |at| {
             say(Some(at.rows as f64 / at.total.max(1) as f64));
         })?;
-        self.age(writer, block)?;
-        self.fill(writer)?;
-        self.rounds(writer, block)
+        self.age(writer, block)
     }
 
     /// What is known to limit the trial before it begins.
@@ -131,7 +144,8 @@ impl<'a> Trial<'a> {
                 self.warn(writer, text)?;
             }
         }
-        if !self.spec.can_span_checkpoints() && self.spec.preset != Preset::Quick {
+        let short = !self.spec.can_span_checkpoints() && self.spec.device().is_none();
+        if short && self.spec.preset != Preset::Quick {
             self.warn(
                 writer,
                 format!(
@@ -171,7 +185,7 @@ impl<'a> Trial<'a> {
                     share: Some(done + part),
                     round: None,
                     rounds: total,
-                    left: Some(left),
+                    left,
                 });
             })?;
             self.settling.note(&gauges);
@@ -217,7 +231,7 @@ impl<'a> Trial<'a> {
         let plan = Plan::new(self.spec.arms.len(), self.spec.blocks, self.spec.seed)?;
         let (tables, traces) = (std::mem::take(&mut self.tables), self.traces.take());
         let rounds = self.shared(&tables, traces.as_ref());
-        let mut failures = 0;
+        let mut failures = Failures::default();
         let mut probed = None;
         for slot in plan.slots().filter(|slot| slot.block >= block) {
             if probed.replace(slot.block) != Some(slot.block) {
@@ -225,12 +239,9 @@ impl<'a> Trial<'a> {
             }
             let round = self.round(&rounds, slot)?;
             self.observer.round(&round);
-            failures = if round.failed.is_some() { failures + 1 } else { 0 };
-            let last = round.failed.clone();
+            let failed = round.failed.clone();
             writer.write(&Record::Round(Box::new(round)))?;
-            if let Some(last) = last.filter(|_| failures >= MOST_FAILURES) {
-                return Err(Error::RoundsFail { count: failures, last });
-            }
+            failures.note(failed)?;
         }
         writer.event(What::Finished)
     }
@@ -263,31 +274,21 @@ impl<'a> Trial<'a> {
             });
         })?;
         self.taken = (self.taken.0 + begun.elapsed(), self.taken.1 + 1);
-        let (measured, failed) = match ended {
-            Ended::Measured(measured) => (Some(measured), None),
-            Ended::Failed(why) => (None, Some(why)),
-        };
-        if let Some(measured) = &measured {
+        if let Ended::Measured(measured) = &ended {
             self.settling.note(&measured.after);
         }
-        Ok(Round {
-            at: record::now(),
-            position: slot.position,
-            block: slot.block,
-            arm: slot.arm,
-            label: label.to_owned(),
-            took_s: begun.elapsed().as_secs_f64(),
-            transient,
-            measured,
-            failed,
-        })
+        Ok(ended.round(slot, label, begun.elapsed(), transient))
     }
 
     /// The time that everything from `block` on will take, before a round was measured.
-    fn planned(&self, block: usize) -> Duration {
+    /// That of epochs is not known.
+    fn planned(&self, block: usize) -> Option<Duration> {
+        if self.spec.device().is_some() {
+            return None;
+        }
         let rounds = (self.spec.blocks.saturating_sub(block) * self.spec.arms.len()) as u32;
         let ageing = self.spec.ageing.seconds.saturating_mul(self.spec.ageing.most_rounds);
-        self.per_round() * rounds + Duration::from_secs(ageing.into())
+        Some(self.per_round() * rounds + Duration::from_secs(ageing.into()))
     }
 
     fn per_round(&self) -> Duration {

@@ -10,14 +10,14 @@ use crate::error::{Error, Result};
 use crate::record::{FILE, Record, Results};
 
 /// The trial's folder. Dropped before [`Dir::keep`], it goes, unless results with a round are in it.
-pub(super) struct Dir {
-    pub(super) path: PathBuf,
+pub(crate) struct Dir {
+    pub(crate) path: PathBuf,
     made: bool,
     keep: Cell<bool>,
 }
 
 impl Dir {
-    pub(super) fn make(path: &Path) -> Result<Dir> {
+    pub(crate) fn make(path: &Path) -> Result<Dir> {
         use std::os::unix::fs::DirBuilderExt;
         // The server's user must get through.
         let made = match fs::DirBuilder::new().mode(0o755).create(path) {
@@ -37,16 +37,24 @@ impl Dir {
         Ok(Dir { path: absolute, made, keep })
     }
 
-    pub(super) fn existing(path: &Path) -> Result<Dir> {
+    pub(crate) fn existing(path: &Path) -> Result<Dir> {
         let path = path.canonicalize().map_err(Error::io("cannot follow", path))?;
         Ok(Dir { path, made: false, keep: Cell::new(true) })
     }
 
-    pub(super) fn results(&self) -> PathBuf {
+    pub(crate) fn results(&self) -> PathBuf {
         self.path.join(FILE)
     }
 
-    pub(super) fn keep(&self) {
+    /// Whether there are results with a round.
+    pub(crate) fn has_round(&self) -> bool {
+        let rounds = |results: &Results| {
+            results.records.iter().any(|record| matches!(record, Record::Round(_)))
+        };
+        Results::read(&self.results()).is_ok_and(|results| rounds(&results))
+    }
+
+    pub(crate) fn keep(&self) {
         self.keep.set(true);
     }
 }
@@ -56,10 +64,7 @@ impl Drop for Dir {
         if self.keep.get() {
             return;
         }
-        let rounds = |results: &Results| {
-            results.records.iter().any(|record| matches!(record, Record::Round(_)))
-        };
-        if !Results::read(&self.results()).is_ok_and(|results| rounds(&results)) {
+        if !self.has_round() {
             let _ = fs::remove_file(self.results());
         }
         if self.made {

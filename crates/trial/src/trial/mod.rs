@@ -15,6 +15,7 @@ use shelflife_postgres::{Cancel, Dsn, Programs};
 use shelflife_report::bytes;
 use shelflife_run::Hook;
 
+use crate::epoch;
 use crate::error::{Error, Result};
 use crate::estimate::Estimate;
 use crate::filesystem::Wanted;
@@ -28,8 +29,8 @@ use crate::server::{Own, Running, Server, own};
 use crate::spec::Spec;
 use crate::stats::Plan;
 
-use course::Trial;
-use dir::Dir;
+pub(crate) use course::Trial;
+pub(crate) use dir::Dir;
 
 /// Scripts of the load, in the trial's folder.
 pub(crate) const SCRIPTS: &str = "scripts";
@@ -79,6 +80,9 @@ pub struct Options {
 /// [`Error`]. Results with at least one round stay and can be resumed.
 pub fn run(spec: &Spec, options: &Options, observer: &mut dyn Observer) -> Result<Outcome> {
     spec.check()?;
+    if spec.device().is_some() {
+        return epoch::run(spec, options, observer);
+    }
     if matches!(options.place, Place::Running { .. }) && !spec.settings.is_empty() {
         return Err(Error::Spec(
             "--set changes settings of the trial's own cluster; those of a running server stay as \
@@ -92,17 +96,7 @@ pub fn run(spec: &Spec, options: &Options, observer: &mut dyn Observer) -> Resul
     let programs = Programs::find(&Search::new(options.bindir.clone()))?;
     let dir = Dir::make(&options.dir)?;
     let cancel = &options.cancel;
-    observer.progress(&Progress {
-        phase: Phase::Starting,
-        share: None,
-        round: None,
-        rounds: spec.rounds(),
-        left: None,
-    });
-    let machine = Machine::read(Path::new("/proc"), &dir.path)?;
-    let look = Duration::from_millis(300);
-    let sync = Probe::measure(&dir.path, look, cancel)?;
-    let estimate = Estimate::of(spec, Duration::from_micros(sync.p50_us), machine.cores);
+    let (machine, estimate) = look(spec, &dir, options, &mut *observer)?;
     let mut server = match &options.place {
         Place::Running { .. } => Some(open_running(options, programs.clone(), false)?),
         Place::Own { .. } => None,
@@ -150,6 +144,27 @@ pub fn run(spec: &Spec, options: &Options, observer: &mut dyn Observer) -> Resul
     outcome::read(&options.dir)
 }
 
+/// A look at the machine, and what the trial will write to it.
+pub(crate) fn look(
+    spec: &Spec,
+    dir: &Dir,
+    options: &Options,
+    observer: &mut dyn Observer,
+) -> Result<(Machine, Estimate)> {
+    observer.progress(&Progress {
+        phase: Phase::Starting,
+        share: None,
+        round: None,
+        rounds: spec.rounds(),
+        left: None,
+    });
+    let machine = Machine::read(Path::new("/proc"), &dir.path)?;
+    let look = Duration::from_millis(300);
+    let sync = Probe::measure(&dir.path, look, &options.cancel)?;
+    let estimate = Estimate::of(spec, Duration::from_micros(sync.p50_us), machine.cores);
+    Ok((machine, estimate))
+}
+
 /// Goes on with the trial in `options.dir`; what it does stands in its results.
 ///
 /// # Errors
@@ -159,6 +174,9 @@ pub fn resume(options: &Options, observer: &mut dyn Observer) -> Result<Outcome>
     let dir = Dir::existing(&options.dir)?;
     let (mut writer, results) = Writer::resume(&dir.results())?;
     let spec = &results.header.spec;
+    if spec.device().is_some() {
+        return epoch::resume(&dir, writer, &results, options, observer);
+    }
     let state = State::of(&results);
     if state.next_block >= spec.blocks {
         return Err(Error::Complete { path: dir.results() });
@@ -242,7 +260,7 @@ impl State {
     }
 }
 
-fn same_version(was: &ServerFacts, major: u16) -> Result<()> {
+pub(crate) fn same_version(was: &ServerFacts, major: u16) -> Result<()> {
     if was.major == major {
         return Ok(());
     }
@@ -259,10 +277,15 @@ fn changed(was: &ServerFacts, now: &ServerFacts) -> String {
     format!("settings have changed since the trial began: {}", names.join(", "))
 }
 
-fn header(spec: &Spec, machine: Machine, server: ServerFacts, estimate: Estimate) -> Header {
+pub(crate) fn header(
+    spec: &Spec,
+    machine: Machine,
+    server: ServerFacts,
+    estimate: Estimate,
+) -> Header {
     Header {
         format: FORMAT.to_owned(),
-        version: VERSION,
+        version: if spec.device().is_some() { VERSION } else { 1 },
         shelflife: env!("CARGO_PKG_VERSION").to_owned(),
         started: record::now(),
         spec: spec.clone(),
@@ -274,6 +297,7 @@ fn header(spec: &Spec, machine: Machine, server: ServerFacts, estimate: Estimate
         server,
         estimate,
         recorded: false,
+        device: None,
     }
 }
 
@@ -285,7 +309,11 @@ fn open_running(options: &Options, programs: Programs, again: bool) -> Result<Se
     Ok(Server::Running(running.into()))
 }
 
-fn build<'a>(options: &'a Options, dir: &'a Path, programs: Programs) -> Result<own::Build<'a>> {
+pub(crate) fn build<'a>(
+    options: &'a Options,
+    dir: &'a Path,
+    programs: Programs,
+) -> Result<own::Build<'a>> {
     let Place::Own { hook, user } = &options.place else {
         return Err(Error::Spec("this trial has no cluster of its own".to_owned()));
     };

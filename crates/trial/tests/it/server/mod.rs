@@ -3,6 +3,7 @@
 
 mod bad;
 mod course;
+mod epochs;
 mod recording;
 mod running;
 mod scenarios;
@@ -18,7 +19,7 @@ use shelflife_postgres::programs::Search;
 use shelflife_postgres::{Cancel, Programs};
 use shelflife_run::Hook;
 use shelflife_trial::machine::Mount;
-use shelflife_trial::record::Round;
+use shelflife_trial::record::{DeviceFacts, Round};
 use shelflife_trial::{Estimate, Observer, Options, Phase, Place, Preset, Progress, Spec, Wishes};
 
 /// A folder of one test, reachable by the server's user, and what a trial needs.
@@ -149,6 +150,10 @@ fn stop_at(
 impl<F: FnMut(&Progress<'_>)> Observer for Ear<F> {
     fn confirm(&mut self, estimate: &Estimate, storage: &Mount, free: u64) -> bool {
         assert!(estimate.total_bytes() > 0 && free > 0 && !storage.device.is_empty());
+        self.agree
+    }
+
+    fn confirm_device(&mut self, _: &Estimate, _: &DeviceFacts) -> bool {
         self.agree
     }
 

@@ -15,6 +15,7 @@ fn small(bed: &Bed, scenario: &str, kind: Kind) -> Results {
         settings: vec![("wal_skip_threshold".into(), "0".into())],
         filesystem: Some(Wanted {
             kind,
+            device: None,
             size: 3 << 30,
             fill: Some(0.2),
             dirty: Some(16 << 20),
