@@ -10,7 +10,7 @@ use shelflife_report::html::{
 use crate::judged::{LEARNED, OFF};
 use crate::recorded::ClassLife;
 use crate::run::{Atlas, Entry};
-use crate::table::{Cell, Kind, Row, distinct, extremes};
+use crate::table::{Kind, Row, distinct, extremes};
 
 /// Classes with a smaller share of the bytes have no curve.
 const SMALL: f64 = 0.01;
@@ -48,6 +48,12 @@ pub fn page(atlas: &Atlas) -> Page {
 
 fn drives(atlas: &Atlas) -> Vec<&str> {
     distinct(atlas.rows.iter().map(|row| row.drive.as_str()))
+}
+
+/// What is compared on a drive; a name has the colour of its place, after no hints.
+fn names<'a>(atlas: &'a Atlas, drive: &str) -> Vec<&'a str> {
+    let rows = atlas.rows.iter().filter(|row| row.drive == drive);
+    distinct(rows.flat_map(|row| &row.cells).map(|cell| cell.policy.as_str()))
 }
 
 fn savings(atlas: &Atlas) -> Section {
@@ -96,8 +102,7 @@ fn amplification(atlas: &Atlas) -> Section {
     let mut section = Section::new("Write amplification");
     for drive in drives(atlas) {
         let rows: Vec<&Row> = atlas.rows.iter().filter(|row| row.drive == drive).collect();
-        let names =
-            distinct(rows.iter().flat_map(|row| &row.cells).map(|cell| cell.policy.as_str()));
+        let names = names(atlas, drive);
         let group = |row: &&Row| {
             let off = Bar {
                 series: Series::new("no hints", 0),
@@ -158,15 +163,17 @@ fn collected(atlas: &Atlas, case: &str, row: &Row) -> Option<Figure> {
     let of_row = |entry: &&Entry| entry.recorded.captured.scenario == row.scenario;
     let entry = atlas.entries.iter().find(of_row)?;
     let judged = entry.judged.iter().find(|judged| judged.drive.name == row.drive)?;
-    let is_policy = |cell: &&Cell| {
+    let is_policy = |name: &str| {
+        let kind = row.cell(name).map(|cell| cell.kind);
         // what was not written changes nothing
-        cell.kind == Kind::Policy && (cell.policy != LEARNED || judged.policy.is_some())
+        kind == Some(Kind::Policy) && (name != LEARNED || judged.policy.is_some())
     };
-    let policies = row.cells.iter().filter(is_policy).map(|cell| cell.policy.as_str());
-    let arms = std::iter::once(("no hints", OFF)).chain(policies.map(|policy| (policy, policy)));
-    let series = arms.enumerate().filter_map(|(colour, (name, arm))| {
-        Some((Series::new(name, colour), judged.arm(arm)?.victims?.to_vec()))
-    });
+    let names = names(atlas, &row.drive).into_iter().enumerate();
+    let policies = names.filter(|(_, name)| is_policy(name)).map(|(at, name)| (at + 1, name, name));
+    let series =
+        std::iter::once((0, "no hints", OFF)).chain(policies).filter_map(|(colour, name, arm)| {
+            Some((Series::new(name, colour), judged.arm(arm)?.victims?.to_vec()))
+        });
     let series: Vec<(Series, Vec<u64>)> = series.collect();
     let title = format!("Victims' valid ratio in {case}: {} on {}", row.scenario, row.drive);
     let histogram = Histogram::of_shares("valid pages of a victim", "victims", series);
