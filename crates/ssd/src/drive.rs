@@ -109,7 +109,7 @@ impl Drive {
     /// the sizes.
     pub fn parse(origin: &str, text: &str) -> Result<Drive, Error> {
         let wrong = |reason: String| Error::Profile { name: origin.to_owned(), reason };
-        let drive: Drive = toml::from_str(text).map_err(|error| wrong(error.to_string()))?;
+        let drive: Drive = toml::from_str(text).map_err(|error| wrong(located(text, &error)))?;
         if drive.sources.is_empty() {
             return Err(wrong("`sources` is empty: say where the numbers come from".to_owned()));
         }
@@ -190,6 +190,16 @@ impl Drive {
     }
 }
 
+/// `line 3, column 5: what is wrong`, in one line. The parser's own text shows the profile's line as it is,
+/// however long, whatever is in it.
+fn located(text: &str, error: &toml::de::Error) -> String {
+    let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
+    let line = before.matches('\n').count() + 1;
+    let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
+    let message: Vec<&str> = error.message().split_whitespace().collect();
+    format!("line {line}, column {column}: {}", message.join(" "))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -233,6 +243,9 @@ mod tests {
         let good = SHIPPED[0].1;
         let error = |text: &str| Drive::parse("mine.toml", text).unwrap_err().to_string();
         assert!(error("name = 3").contains("line 1, column"), "{}", error("name = 3"));
+        let torn = error(&format!("{good}\nsour\u{1b}[2J"));
+        assert!(torn.contains(", column ") && torn.lines().count() == 1, "{torn}");
+        assert!(!torn.contains('\u{1b}'), "{torn}");
         assert!(error(&format!("{good}\ncolour = 1")).contains("unknown field `colour`"));
         let both = format!("{good}\nnet_over_provisioning = 0.1");
         assert!(error(&both).contains("give one of"));

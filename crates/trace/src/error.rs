@@ -6,6 +6,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use parquet::errors::ParquetError;
 use thiserror::Error;
 
 /// Why a trace could not be read, written or imported.
@@ -58,7 +59,7 @@ pub enum Error {
         /// The Parquet file.
         path: PathBuf,
         /// What the library says.
-        source: parquet::errors::ParquetError,
+        source: ParquetError,
     },
     /// A Parquet file, but not ours.
     #[error(
@@ -185,8 +186,34 @@ impl Error {
     }
 
     /// For `map_err` of calls of the Parquet library.
-    pub(crate) fn parquet(path: &Path) -> impl FnOnce(parquet::errors::ParquetError) -> Error {
+    pub(crate) fn parquet(path: &Path) -> impl FnOnce(ParquetError) -> Error {
         let path = path.to_owned();
         move |source| Error::Parquet { path, source }
+    }
+
+    /// For those that write: what fails there is the system, not the file.
+    pub(crate) fn unwritten(path: &Path) -> impl FnOnce(ParquetError) -> Error {
+        let path = path.to_owned();
+        move |source| match source {
+            ParquetError::External(cause) => match cause.downcast::<io::Error>() {
+                Ok(source) => Error::Io { action: "write", path, source: *source },
+                Err(cause) => Error::Parquet { path, source: ParquetError::External(cause) },
+            },
+            source => Error::Parquet { path, source },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_disk_is_no_damaged_file() {
+        let full = ParquetError::from(io::Error::from(io::ErrorKind::StorageFull));
+        let told = Error::unwritten(Path::new("/t/events-0000.parquet"))(full);
+        assert_eq!(told.to_string(), "cannot write /t/events-0000.parquet");
+        let odd = ParquetError::General("odd".to_owned());
+        assert!(matches!(Error::unwritten(Path::new("x"))(odd), Error::Parquet { .. }));
     }
 }

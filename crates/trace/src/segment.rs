@@ -95,7 +95,7 @@ impl<W: Write + Send> SegmentWriter<W> {
         let made = schema(&EVENTS).and_then(|schema| {
             SerializedFileWriter::new(out, schema, Arc::new(properties(&EVENTS)?))
         });
-        let file = made.map_err(Error::parquet(path))?;
+        let file = made.map_err(Error::unwritten(path))?;
         Ok(SegmentWriter {
             path: path.to_owned(),
             file,
@@ -109,7 +109,7 @@ impl<W: Write + Send> SegmentWriter<W> {
         if batch.is_empty() {
             return Ok(());
         }
-        self.write_group(batch, processes).map_err(Error::parquet(&self.path))
+        self.write_group(batch, processes).map_err(Error::unwritten(&self.path))
     }
 
     fn write_group(&mut self, batch: &Batch, processes: &Processes) -> Result<(), ParquetError> {
@@ -140,7 +140,7 @@ impl<W: Write + Send> SegmentWriter<W> {
     /// Writes the footer and gives back what was written to.
     pub(crate) fn finish(self) -> Result<W, Error> {
         let path = self.path;
-        self.file.into_inner().map_err(Error::parquet(&path))
+        self.file.into_inner().map_err(Error::unwritten(&path))
     }
 }
 
