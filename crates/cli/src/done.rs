@@ -31,6 +31,13 @@ impl Done {
         Ok(Done::text(serde_json::to_string_pretty(value)? + "\n"))
     }
 
+    /// The same, where something beside the answer failed: that is said, and the exit code is the worse one.
+    pub fn but(mut self, error: &anyhow::Error) -> Done {
+        self.notes += &format!("shelflife: {error:#}\n");
+        let code = self.code.max(code_of(error));
+        self.with_code(code)
+    }
+
     /// The same with another exit code.
     pub fn with_code(self, code: u8) -> Done {
         Done { code, ..self }

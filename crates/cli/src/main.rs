@@ -12,13 +12,14 @@ mod progress;
 mod stop;
 mod verbs;
 
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::process::ExitCode;
 
 use clap::Parser;
+use shelflife_report::plain;
 
 use args::{Cli, Verb};
-use done::{Done, Failure};
+use done::{Done, Failure, USE};
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
@@ -46,17 +47,27 @@ fn main() -> ExitCode {
     match result {
         Ok(done) => finish(&done),
         Err(failure) => {
-            let _ = writeln!(std::io::stderr(), "shelflife: {:#}", failure.error);
+            // what it names may come from a file
+            for line in format!("shelflife: {:#}", failure.error).lines() {
+                let _ = writeln!(std::io::stderr(), "{}", plain(line));
+            }
             ExitCode::from(failure.code)
         }
     }
 }
 
 fn finish(done: &Done) -> ExitCode {
-    // A reader that has seen enough (`| head`) is no error.
-    let _ = std::io::stdout().write_all(done.text.as_bytes());
+    let mut out = std::io::stdout();
+    let written = out.write_all(done.text.as_bytes()).and_then(|()| out.flush());
     let _ = std::io::stderr().write_all(done.notes.as_bytes());
-    ExitCode::from(done.code)
+    match written {
+        // A reader that has seen enough (`| head`) is no error; half a file is.
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            let _ = writeln!(std::io::stderr(), "shelflife: cannot write the output: {error}");
+            ExitCode::from(done.code.max(USE))
+        }
+        _ => ExitCode::from(done.code),
+    }
 }
 
 /// A failure with the code for wrong use or input.

@@ -50,18 +50,22 @@ pub fn run(args: &AtlasArgs) -> Result<Done, Failure> {
     let made = atlas(&request, &mut |now| show(&bar, now));
     bar.finish_and_clear();
     let made = made.map_err(failure)?;
-    if let Some(path) = &args.html {
-        shelflife_page::write(&page(&made), path)?;
-    }
     let code = if made.failed.is_empty() { 0 } else { NO };
-    if args.json {
-        return Ok(Done::json(&made)?.with_code(code));
+    let done = match args.json {
+        true => Done::json(&made)?,
+        false => Done::text(in_words(&made)),
+    };
+    let done = done.with_code(code);
+    let Some(path) = &args.html else { return Ok(done) };
+    match shelflife_page::write(&page(&made), path) {
+        Ok(()) if args.json => Ok(done),
+        Ok(()) => Ok(Done { text: format!("{}page: {}\n", done.text, path.display()), ..done }),
+        // what took so long is told all the same
+        Err(error) => {
+            let again = "no page; the same command makes it, and nothing else anew";
+            Ok(done.but(&anyhow::Error::from(error).context(again)))
+        }
     }
-    let mut text = in_words(&made);
-    if let Some(path) = &args.html {
-        text += &format!("page: {}\n", path.display());
-    }
-    Ok(Done::text(text).with_code(code))
 }
 
 fn drives(args: &AtlasArgs) -> Result<Vec<Drive>, Failure> {

@@ -10,7 +10,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow};
 use indicatif::{ProgressBar, ProgressStyle};
-use shelflife_learn::{Arm, Firmware, LearnProgress, LearnRequest, Learned, Stage, learn, policy_name};
+use shelflife_learn::{
+    Arm, Firmware, LearnProgress, LearnRequest, Learned, Stage, learn, policy_name,
+};
 use shelflife_report::{Table, bytes, figure, plain};
 use shelflife_ssd::Isolation;
 use shelflife_trace::Trace;
@@ -106,7 +108,9 @@ fn in_words(learned: &Learned, output: &Path) -> Done {
     };
     let mut cells = vec!["saves".to_owned()];
     // no hints against themselves are no measurement
-    cells.extend(learned.arms.iter().map(|arm| if arm.name == "off" { String::new() } else { saving(arm) }));
+    cells.extend(
+        learned.arms.iter().map(|arm| if arm.name == "off" { String::new() } else { saving(arm) }),
+    );
     table.row(cells);
     let _ = writeln!(text, "{table}");
     text.push_str("± half of the 95 % interval over the passes that are judged\n");

@@ -53,7 +53,8 @@ fn show(name: &str, source: bool, json: bool) -> Result<Done, Failure> {
         out += &format!(": {description}");
     }
     let applier = policy.applier().map(|applier| format!(", for {}", applier.name()));
-    out += &format!("\nlayout {}{}, from {origin}\n\n", policy.layout(), applier.unwrap_or_default());
+    out +=
+        &format!("\nlayout {}{}, from {origin}\n\n", policy.layout(), applier.unwrap_or_default());
     let mut rules = Table::new(["rule", "line", "matches", "lifetime"]).right([0, 1]);
     for rule in policy.rules() {
         rules.row([

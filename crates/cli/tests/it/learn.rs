@@ -68,7 +68,10 @@ fn a_learned_policy_explains_itself_and_goes_into_the_other_verbs() {
     let told = learn(&policy, &trace, &[]);
     let first = told.expect(0).out.lines().next().unwrap().to_owned();
     assert!(first.starts_with("simulated: ") && first.contains(" saves "), "{told:#?}");
-    assert!(told.out.contains("* by the drive's own rules") && told.out.contains(" ± "), "{told:#?}");
+    assert!(
+        told.out.contains("* by the drive's own rules") && told.out.contains(" ± "),
+        "{told:#?}"
+    );
     let text = fs::read_to_string(&policy).unwrap();
     assert!(text.contains("half of it dead after") && text.contains("off the write amplification"));
     said(&mut place.shelflife(["policy", "check", &policy])).expect(0);

@@ -194,3 +194,27 @@ fn every_verb_has_help_with_an_example_and_the_exit_codes() {
     let version = format!("shelflife {}\n", env!("CARGO_PKG_VERSION"));
     assert_eq!(said(&mut place.shelflife(["--version"])).expect(0).out, version);
 }
+
+#[test]
+fn an_error_does_not_steer_the_terminal() {
+    let Some(place) = Place::new("an_error_does_not_steer_the_terminal", Need::Nothing) else {
+        return;
+    };
+    said(&mut place.shelflife(["lifetimes", "\u{1b}[2Jnone"]))
+        .fails(2, &["\\u{1b}[2Jnone is not a trace"]);
+}
+
+#[test]
+fn output_that_is_cut_short_is_no_success_unless_its_reader_wanted_no_more() {
+    let name = "output_that_is_cut_short_is_no_success_unless_its_reader_wanted_no_more";
+    let Some(place) = Place::new(name, Need::Nothing) else { return };
+    let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let told = place.shelflife(["policy", "list"]).stdout(full).output().unwrap();
+    let err = String::from_utf8(told.stderr).unwrap();
+    assert_eq!(told.status.code(), Some(2), "{err}");
+    assert!(err.starts_with("shelflife: cannot write the output: No space left"), "{err}");
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let told = place.shelflife(["policy", "list"]).stdout(writer).output().unwrap();
+    assert_eq!((told.status.code(), told.stderr.as_slice()), (Some(0), b"".as_slice()));
+}
