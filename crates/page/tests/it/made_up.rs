@@ -58,6 +58,7 @@ fn header(blocks: usize) -> Header {
             }],
         },
         recorded: true,
+        device: None,
     }
 }
 
@@ -95,6 +96,7 @@ fn round(header: &Header, position: u32, trace: &Path) -> Round {
             uncommitted_files: 0,
             blocks: vec![volume("wal", 600_000), volume(HOSTILE, 400_000), volume("vm", 1)],
         }),
+        epoch: None,
     };
     measured.pgbench.transactions = 100;
     measured.pgbench.tps = measured.value;
