@@ -55,6 +55,9 @@ pub const POSTGRES: &str = include_str!("../guest/task-postgres.sh");
 /// The guest's task whose power is cut.
 pub const POWER: &str = include_str!("../guest/task-power.sh");
 
+/// The guest's task with a trial on a whole device.
+pub const EPOCH: &str = include_str!("../guest/task-epoch.sh");
+
 /// The initramfs under construction.
 pub type Initramfs = Archive<BufWriter<fs::File>>;
 
@@ -113,6 +116,9 @@ pub fn add_server(archive: &mut Initramfs, lab: &Lab) -> Result<()> {
                 (path.clone(), root.join(&path))
             })
             .collect();
+    let called = ["wipefs", "blkdiscard"].map(|name| (Path::new("bin").join(name), name));
+    let called = called.into_iter().map(|(path, name)| Ok((path, lab.tools.find(name)?)));
+    let programs: Vec<_> = programs.into_iter().map(Ok).chain(called).collect::<Result<_>>()?;
     add_programs(archive, &lab.tools, &programs)?;
     add_tree(archive, root, &root.join(SHARE_FOLDER))?;
     for entry in fs::read_dir(root.join(MODULE_FOLDER))? {

@@ -9,6 +9,7 @@ mod apt;
 mod batch;
 mod command;
 mod cpio;
+mod epoch;
 mod guest;
 mod kernel;
 mod lab;
@@ -72,6 +73,8 @@ enum Part {
     Postgres(KernelOption),
     /// PostgreSQL under the hook, and the power is cut
     Power(PowerOptions),
+    /// A trial whose rounds are epochs on a whole namespace, broken off and resumed
+    Epoch(KernelOption),
     /// The stacks
     List,
 }
@@ -134,6 +137,7 @@ fn main() -> ExitCode {
         Part::Record(kernel) => record::record(common, kernel),
         Part::Postgres(kernel) => server::postgres(common, kernel),
         Part::Power(power) => server::power(common, power),
+        Part::Epoch(kernel) => epoch::epoch(common, kernel),
         Part::List => {
             for stack in stacks::STACKS {
                 println!("{:20} {} · {}", stack.name, stack.medium.title(), stack.title());

@@ -28,8 +28,15 @@ const PATIENCE: Duration = Duration::from_secs(600);
 pub const LONGEST: Duration = Duration::from_secs(5400);
 
 /// The other disks: what they are, how many, bytes of each (sparse). As many as all stacks together use.
-pub const DISKS: [(&str, usize, u64); 3] =
-    [("fdp", 21, 2 << 30), ("plain", 4, 512 << 20), ("virtio", 2, 256 << 20)];
+pub const DISKS: [(&str, usize, u64); 4] =
+    [("fdp", FDP, 2 << 30), ("small", 1, SMALL), ("plain", 4, 512 << 20), ("virtio", 2, 256 << 20)];
+
+/// How many namespaces with FDP the stacks have.
+const FDP: usize = 21;
+
+/// Bytes of the last namespace with FDP, small enough to be written over several times under emulation. No
+/// stack gets it.
+pub const SMALL: u64 = 384 << 20;
 
 /// Where a guest has its disks, its initramfs and its console; one guest at a time.
 #[derive(Debug)]
@@ -188,7 +195,10 @@ fn devices(folder: &Path) -> Vec<String> {
             let file = image.display();
             add("-drive", format!("file={file},id={id},if=none,format=raw,cache=unsafe"));
             let device = match kind {
-                "fdp" => format!("nvme-ns,drive={id},bus=fdpc,nsid={n},fdp.ruhs=0;1;2;3;4;5;6;7"),
+                "fdp" | "small" => {
+                    let nsid = if kind == "small" { FDP + n } else { n };
+                    format!("nvme-ns,drive={id},bus=fdpc,nsid={nsid},fdp.ruhs=0;1;2;3;4;5;6;7")
+                }
                 "plain" => format!("nvme,serial=labplain{n},drive={id}"),
                 _ => format!("virtio-blk-pci,drive={id}"),
             };

@@ -31,8 +31,8 @@ const PACKAGES: [&str; 13] = [
     "fdisk",
 ];
 
-/// PostgreSQL for the parts of the lab that need a server.
-const SERVER: [&str; 1] = ["postgresql-17"];
+/// PostgreSQL for the parts of the lab that need a server, and what a trial on a device calls.
+const SERVER: [&str; 2] = ["postgresql-17", "util-linux"];
 
 /// Its programs.
 pub const PROGRAM_FOLDER: &str = "usr/lib/postgresql/17/bin";
@@ -99,7 +99,7 @@ impl Tools {
         let tools = Tools { folder: folder.to_owned() };
         tools.add(apt, &PACKAGES, "complete")?;
         if server {
-            tools.add(apt, &SERVER, "complete-server")?;
+            tools.add(apt, &SERVER, "complete-server-2")?;
         }
         Ok(tools)
     }
