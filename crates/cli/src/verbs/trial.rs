@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
-use anyhow::anyhow;
+use anyhow::{Context, anyhow};
 use indicatif::ProgressBar;
 use serde_json::json;
 use shelflife_control::Registry;
@@ -177,19 +177,32 @@ fn shown(
     stop: &AtomicBool,
 ) -> Result<Done, Failure> {
     let (simulated, note) = trial_simulated::of(results, stop);
-    if let Some(path) = &args.html {
+    let page = args.html.as_ref().map(|path| {
         let (simulated, note) = (simulated.as_ref(), note.as_deref());
-        write(&trial(&TrialPage { results, outcome, simulated, note }), path)?;
-    }
+        let page = trial(&TrialPage { results, outcome, simulated, note });
+        write(&page, path).with_context(|| {
+            format!(
+                "no page; `shelflife trial --read {} --html FILE` makes it",
+                results.path.display()
+            )
+        })
+    });
+    // what took so long is told all the same
+    let failed = page.as_ref().and_then(|page| page.as_ref().err());
+    let told = |done: Done| match failed {
+        Some(error) => done.but(error),
+        None => done,
+    };
     if args.json {
-        return Done::json(&json!({
+        let done = Done::json(&json!({
             "outcome": outcome,
             "simulated": simulated,
             "results": results.path,
             "spec": results.header.spec,
             "machine": results.header.machine,
             "server": results.header.server,
-        }));
+        }))?;
+        return Ok(told(done));
     }
     let mut text = format!("{}\n\n{}\n", plain(&outcome.answer), table(outcome));
     if let Some(table) = written(outcome) {
@@ -213,10 +226,10 @@ fn shown(
         text += &format!("\n{}\n", aims(&results.header));
     }
     text += &format!("results: {}\n", results.path.display());
-    if let Some(path) = &args.html {
+    if let (Some(path), None) = (&args.html, failed) {
         text += &format!("page: {}\n", path.display());
     }
-    Ok(Done::text(text))
+    Ok(told(Done::text(text)))
 }
 
 fn table(outcome: &Outcome) -> Table {

@@ -35,6 +35,9 @@ fn an_atlas_that_is_there_is_shown_at_once() {
     ] {
         assert!(told.out.contains(text), "{text}: {told:#?}");
     }
+    let full = said(place.shelflife(["atlas", &dir, "--html", "/dev/full"]).args(usual));
+    full.fails(2, &["no page", "No space left"]);
+    assert!(full.out.starts_with("simulated: best case: "), "{full:#?}");
     let told = said(place.shelflife(["atlas", &dir, "--json"]).args(usual));
     let json: serde_json::Value = serde_json::from_str(&told.expect(0).out).unwrap();
     assert_eq!(json["source"], "simulated");

@@ -71,6 +71,10 @@ fn a_trial_answers_in_its_first_line() {
     let nowhere =
         said(place.shelflife(["trial", "--html", "/nowhere/page.html", "--read"]).arg(&dir));
     nowhere.fails(2, &["/nowhere/page.html", "No such file"]);
+    // the answer is told all the same
+    let full = said(place.shelflife(["trial", "--html", "/dev/full", "--read"]).arg(&dir));
+    full.fails(2, &["no page; `shelflife trial --read", "No space left"]);
+    assert!(full.out.starts_with(first) && !full.out.contains("\npage: "), "{full:#?}");
     let json = said(place.shelflife(["trial", "--json", "--read"]).arg(&dir)).json();
     assert_eq!(json["outcome"]["measured"], 4);
     assert_eq!(json["outcome"]["analysis"]["comparisons"][0]["verdict"], "quick");
