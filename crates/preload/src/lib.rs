@@ -17,6 +17,11 @@ mod hint;
 mod interpose;
 mod place;
 
+// Before glibc 2.34 `dlsym` is in a library of its own, which the program need not have loaded.
+// SAFETY: declares nothing.
+#[link(name = "dl")]
+unsafe extern "C" {}
+
 /// Never reached: no code here can panic, and a test looks that none is linked in.
 #[cfg(panic = "abort")]
 #[panic_handler]
