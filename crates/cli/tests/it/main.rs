@@ -20,6 +20,7 @@ mod prove;
 mod record;
 mod record_pg;
 mod recovery;
+mod release;
 mod simulate;
 mod support;
 mod switch;
