@@ -90,7 +90,7 @@ deb-test: deb ## the package in a clean chroot: install, work, remove, purge
 	@scripts/packages.sh debootstrap
 	scripts/deb-chroot.sh $(TARGET)/debian/*.deb
 
-release: cargo-deb ## tarballs and a package that run with glibc 2.31, built in a Debian 11, below target/release-*; aarch64 where Rust has it
+release: ## tarballs that run with glibc 2.31, built in a Debian 11, below target/release-*; aarch64 where Rust has it
 	@scripts/packages.sh debootstrap binutils
 	scripts/release.sh
 

@@ -5,8 +5,8 @@
 #   scripts/release.sh
 #
 # Built in a minimal Debian 11, whose glibc is 2.31, with this machine's Rust toolchain: what is linked there runs there
-# and on everything newer. Below target/release-ARCH are a tarball (for /usr/local) and, for this machine's
-# architecture, a Debian package of the same program and hook, which are then tried in that Debian 11.
+# and on everything newer. Below target/release-ARCH is a tarball (for /usr/local); that of this machine's architecture is
+# then tried in that Debian 11. No Debian package: its dependencies would be those of this machine's libraries.
 #
 # Exit: 0 all is well, or a line `skipped: release: reason` for what cannot be had; 1 it does not build, needs a newer
 # glibc, or does not work; 3 root is needed.
@@ -88,26 +88,12 @@ tarball() {
 	echo "$at.tar.gz: $(du -k "$at.tar.gz" | cut -f 1) KiB"
 }
 
-# deb ARCH: by cargo-deb, which looks for what was built where a plain build puts it.
-deb() {
-	mkdir -p "$target/release" "$target/hook"
-	# shellcheck disable=SC2016 # expanded by that shell
-	unshare --mount sh -euc '
-		mount --bind "$1/release" "$2/release"
-		mount --bind "$1/hook" "$2/hook"
-		exec "$2/tools/bin/cargo-deb" -q --locked -p shelflife --no-build -o "$2/release-$3"
-	' sh "$place/target/$1-unknown-linux-gnu" "$target" "$1"
-	echo "$(echo "$target/release-$1"/*.deb): depends on $(dpkg-deb -f "$target/release-$1"/*.deb Depends)"
-}
-
 cargo fetch -q --locked --target x86_64-unknown-linux-gnu --target aarch64-unknown-linux-gnu
 new_root $old --include=gcc,libc6-dev,make,pkg-config,libelf-dev,zlib1g-dev
 
 build "$machine"
 tarball "$machine"
-deb "$machine"
 cp "$target/release-$machine"/*.tar.gz "$root/release.tar.gz"
-cp "$target/release-$machine"/*.deb "$root/release.deb"
 cp scripts/release-inside.sh "$root/"
 inside chroot "$root" sh /release-inside.sh try
 
