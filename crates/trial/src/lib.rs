@@ -60,6 +60,6 @@ pub use outcome::{ArmFigures, Outcome};
 pub use record::Results;
 pub use recording::Recording;
 pub use scenario::Scenario;
-pub use simulated::{Bounds, Simulated, SimulatedArm, simulated};
+pub use simulated::{Bounds, Simulated, SimulatedArm, Waf, simulated};
 pub use spec::{Preset, Primary, Spec, Wishes};
 pub use trial::{Options, Place, resume, run};

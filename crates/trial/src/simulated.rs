@@ -2,7 +2,8 @@
 //!
 //! Invariants: a model, and called one (`source`). Arms are compared on the same blocks only: the write
 //! amplification of a block is that of its `off` round, under each arm's policy, and that of each arm's own round
-//! with the hints that it really had.
+//! with the hints that it really had. No two rounds write the same, so that what hints save is told against the
+//! very same round without them.
 
 use std::path::Path;
 
@@ -46,12 +47,33 @@ pub struct SimulatedArm {
     /// The arm's label.
     pub label: String,
     /// Of what was recorded without hints, under this arm's policy.
-    pub predicted: Vec<Bounds>,
+    pub predicted: Vec<Waf>,
     /// Of its own rounds, with the hints that they had.
-    pub recorded: Vec<Bounds>,
+    pub recorded: Vec<Waf>,
     /// Units that the drive collected in all blocks of `predicted`, by their share of valid pages, in twentieths
     /// from 0.
     pub victims: Vec<[u64; 20]>,
+}
+
+/// Write amplification over blocks.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Waf {
+    /// Flash pages written per page of the host.
+    pub waf: Bounds,
+    /// The share of it that hints save, against the same rounds without hints: 0 to 1, negative where they cost.
+    pub saved: Bounds,
+}
+
+impl Waf {
+    /// From each block's write amplification, with hints and without.
+    fn of(blocks: &[(f64, f64)]) -> Option<Waf> {
+        let bounds =
+            |of: fn(&(f64, f64)) -> f64| Bounds::of(&blocks.iter().map(of).collect::<Vec<f64>>());
+        Some(Waf {
+            waf: bounds(|(with, _)| *with)?,
+            saved: bounds(|(with, without)| 1.0 - with / without)?,
+        })
+    }
 }
 
 /// A figure over blocks.
@@ -121,21 +143,30 @@ pub fn simulated(
     let mut victims = vec![vec![[0_u64; 20]; sizes.len()]; spec.arms.len()];
     for block in last {
         for (at, (_, size)) in sizes.iter().enumerate() {
-            for (arm, row) in rows(block[off], policies.clone(), *size)?.into_iter().enumerate() {
+            let under = rows(block[off], policies.clone(), *size)?;
+            let unhinted = under[off].outcome.waf;
+            for (arm, row) in under.into_iter().enumerate() {
                 let waf = row.outcome.waf;
-                predicted[at][arm].push(waf);
+                predicted[at][arm].push((waf, unhinted));
                 let bins = victims[arm][at].iter_mut().zip(row.outcome.victims_by_valid_ratio);
                 bins.for_each(|(bin, count)| *bin += count);
                 recorded[at][arm].push(match &policies[arm] {
-                    Hinting::Off if arm == off => waf,
-                    Hinting::Off => rows(block[arm], vec![Hinting::Off], *size)?[0].outcome.waf,
-                    _ => rows(block[arm], vec![Hinting::Recorded], *size)?[0].outcome.waf,
+                    Hinting::Off if arm == off => (waf, waf),
+                    Hinting::Off => {
+                        let waf = rows(block[arm], vec![Hinting::Off], *size)?[0].outcome.waf;
+                        (waf, waf)
+                    }
+                    _ => {
+                        let both = vec![Hinting::Recorded, Hinting::Off];
+                        let both = rows(block[arm], both, *size)?;
+                        (both[0].outcome.waf, both[1].outcome.waf)
+                    }
                 });
             }
         }
     }
-    let bounds = |of: &[Vec<Vec<f64>>], arm: usize| {
-        of.iter().filter_map(|by_arm| Bounds::of(&by_arm[arm])).collect()
+    let bounds = |of: &[Vec<Vec<(f64, f64)>>], arm: usize| {
+        of.iter().filter_map(|by_arm| Waf::of(&by_arm[arm])).collect()
     };
     let arms = spec.arms.iter().zip(victims).enumerate().map(|(arm, (of, victims))| SimulatedArm {
         label: of.label.clone(),
@@ -275,7 +306,9 @@ mod tests {
         let [off, hinted] = &found.arms[..] else { panic!("{found:?}") };
         assert_eq!(off.predicted, off.recorded);
         assert_eq!(hinted.predicted, hinted.recorded);
-        assert!(hinted.recorded[0].mean < off.recorded[0].mean * 0.97, "{found:?}");
+        assert!(hinted.recorded[0].waf.mean < off.recorded[0].waf.mean * 0.97, "{found:?}");
+        assert_eq!(off.recorded[0].saved.most, 0.0);
+        assert!(hinted.recorded[0].saved.least > 0.03, "{found:?}");
         // what is copied less was valid less
         let valid = |arm: &SimulatedArm| {
             let bins = arm.victims[0].iter().enumerate();

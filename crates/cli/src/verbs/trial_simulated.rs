@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use indicatif::ProgressBar;
 use shelflife_report::{Table, figure};
-use shelflife_trial::{Bounds, Results, Simulated, simulated};
+use shelflife_trial::{Results, Simulated, Waf, simulated};
 
 use crate::verbs::simulate::memory;
 
@@ -37,12 +37,20 @@ pub fn in_words(simulated: &Simulated) -> String {
         heads.push("in its own rounds".to_owned());
     }
     let mut table = Table::new(heads.clone()).right(1..heads.len());
-    let shown = |bounds: Option<&Bounds>| match bounds {
-        Some(bounds) if simulated.blocks > 1 => {
-            format!("{:.3} ({:.3} … {:.3})", bounds.mean, bounds.least, bounds.most)
-        }
-        Some(bounds) => format!("{:.3}", bounds.mean),
+    let percent = |share: f64| format!("{:.1}", share * 100.0);
+    let shown = |waf: Option<&Waf>| match waf {
         None => "-".to_owned(),
+        Some(Waf { waf, saved }) if saved.least == 0.0 && saved.most == 0.0 => {
+            format!("{:.3}", waf.mean)
+        }
+        Some(Waf { waf, saved }) if simulated.blocks > 1 => format!(
+            "{:.3}  {} % ({} … {})",
+            waf.mean,
+            percent(saved.mean),
+            percent(saved.least),
+            percent(saved.most)
+        ),
+        Some(Waf { waf, saved }) => format!("{:.3}  {} %", waf.mean, percent(saved.mean)),
     };
     for arm in &simulated.arms {
         let mut row = vec![arm.label.clone()];
@@ -54,8 +62,8 @@ pub fn in_words(simulated: &Simulated) -> String {
     }
     format!(
         "simulated: write amplification of what was recorded without hints, under each policy, and of each \
-         arm's own\nrounds with the hints that they had; drive {}, scaled, as full as the columns say\n\
-         {table}\n",
-        simulated.drive
+         arm's own\nrounds with the hints that they had; what is saved against the same rounds without hints, \
+         with the least and the\nmost of {} blocks; drive {}, scaled, as full as the columns say\n{table}\n",
+        simulated.blocks, simulated.drive
     )
 }

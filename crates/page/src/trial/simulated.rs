@@ -4,14 +4,14 @@ use shelflife_report::figure;
 use shelflife_report::html::{
     Axis, Bar, BarGroup, Bars, Figure, Histogram, Section, Series, Source, Unit,
 };
-use shelflife_trial::{Bounds, Simulated, SimulatedArm};
+use shelflife_trial::{Bounds, Simulated, SimulatedArm, Waf};
 
 /// Write amplification by arm, for each share of live data.
 pub(super) fn section(simulated: &Simulated, arms: &[Series]) -> Section {
-    let group =
-        |(at, percent): (usize, &f64), of: fn(&SimulatedArm) -> &Vec<Bounds>, what: &str| {
+    let bars = |of: fn(&Waf) -> &Bounds| -> Vec<BarGroup> {
+        let group = |at: usize, rounds: fn(&SimulatedArm) -> &Vec<Waf>, label: String| {
             let bar = |(arm, series): (&SimulatedArm, &Series)| {
-                let bounds = of(arm).get(at);
+                let bounds = rounds(arm).get(at).map(of);
                 Bar {
                     series: series.clone(),
                     value: bounds.map_or(f64::NAN, |bounds| bounds.mean),
@@ -19,21 +19,26 @@ pub(super) fn section(simulated: &Simulated, arms: &[Series]) -> Section {
                     remark: String::new(),
                 }
             };
-            BarGroup {
-                label: format!("{} % full, {what}", figure(*percent)),
-                bars: simulated.arms.iter().zip(arms).map(bar).collect(),
-            }
+            BarGroup { label, bars: simulated.arms.iter().zip(arms).map(bar).collect() }
         };
-    let groups = simulated.full_percent.iter().enumerate().flat_map(|size| {
-        [
-            group(size, |arm| &arm.predicted, "writes recorded without hints, under each policy"),
-            group(size, |arm| &arm.recorded, "each policy's own rounds, with their hints"),
-        ]
-    });
-    let bars = Bars {
+        let of_size = |(at, percent): (usize, &f64)| {
+            let full = figure(*percent);
+            let predicted =
+                format!("{full} % full, writes recorded without hints, under each policy");
+            let own = format!("{full} % full, each policy's own rounds, with their hints");
+            [group(at, |arm| &arm.predicted, predicted), group(at, |arm| &arm.recorded, own)]
+        };
+        simulated.full_percent.iter().enumerate().flat_map(of_size).collect()
+    };
+    let wafs = Bars {
         x: Axis::new("write amplification", Unit::Plain),
         reference: Some((1.0, "no copies".to_owned())),
-        groups: groups.collect(),
+        groups: bars(|rounds| &rounds.waf),
+    };
+    let saved = Bars {
+        x: Axis::new("saved by hints", Unit::Share),
+        reference: Some((0.0, "nothing".to_owned())),
+        groups: bars(|rounds| &rounds.saved),
     };
     let reading = format!(
         "Flash pages written per page that the host writes. Mean of {}, with the least and the most \
@@ -48,10 +53,14 @@ pub(super) fn section(simulated: &Simulated, arms: &[Series]) -> Section {
         .source(Source::Simulated)
         .text(format!(
             "A model of a drive ({}), scaled to the trial; no drive was measured. If the two groups of a \
-             size differ by much, a policy changes more than hints, or the rounds are too short.",
+             size differ by much, what a policy does depends on the round, or the rounds are too short.",
             simulated.drive
         ))
-        .figure(Figure::new("Write amplification", bars).reading(reading));
+        .figure(Figure::new("Write amplification", wafs).reading(reading))
+        .figure(Figure::new("What hints save of it", saved).reading(
+            "Against the very same rounds without their hints: no two rounds write the same. Where both groups of a \
+             size agree, what was predicted of a policy is what it does.",
+        ));
     let sizes = simulated.full_percent.iter().enumerate();
     sizes
         .fold(section, |section, (at, percent)| {

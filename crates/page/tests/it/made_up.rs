@@ -10,7 +10,7 @@ use shelflife_trial::record::{
     self, FORMAT, Header, Hints, Measured, Record, Recorded, Round, ServerFacts, SettingAt, What,
 };
 use shelflife_trial::stats::Plan;
-use shelflife_trial::{Bounds, Estimate, Results, Simulated, SimulatedArm, Spec, Wishes};
+use shelflife_trial::{Bounds, Estimate, Results, Simulated, SimulatedArm, Spec, Waf, Wishes};
 
 /// A name, a setting, a message may be this.
 pub const HOSTILE: &str = "\"'><script>alert(1)</script>";
@@ -129,8 +129,8 @@ pub fn simulated() -> Simulated {
     let bounds = |mean| Bounds { mean, least: mean - 0.1, most: mean + 0.1 };
     let arm = |label: &str, waf: f64| SimulatedArm {
         label: label.into(),
-        predicted: vec![bounds(waf)],
-        recorded: vec![bounds(waf)],
+        predicted: vec![Waf { waf: bounds(waf), saved: bounds(0.1) }],
+        recorded: vec![Waf { waf: bounds(waf), saved: bounds(0.1) }],
         victims: vec![std::array::from_fn(|bin| 100 * bin as u64 / (1 + waf as u64))],
     };
     Simulated {
