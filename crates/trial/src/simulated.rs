@@ -8,6 +8,7 @@
 use std::path::Path;
 
 use serde::Serialize;
+use shelflife_report::bytes;
 use shelflife_simulate::{Hinting, Recorded, Request, Row, Size, Target, simulate};
 use shelflife_trace::{Meta, Trace};
 
@@ -123,7 +124,8 @@ pub fn simulated(
     let whole: Vec<Vec<&Path>> = whole.collect();
     let last = &whole[whole.len().saturating_sub(BLOCKS)..];
     let Some(first) = last.first() else { return Ok(None) };
-    let sizes = sizes(Trace::open(first[off])?.meta());
+    let trace = Trace::open(first[off])?;
+    let (sizes, short) = (sizes(trace.meta()), short(trace.meta()));
     let policies = spec.arms.iter().map(|arm| {
         let policy = arm.parsed()?;
         Ok(policy.map_or(Hinting::Off, |policy| Hinting::Policy(Box::new(policy))))
@@ -174,7 +176,7 @@ pub fn simulated(
         recorded: bounds(&recorded, arm),
         victims,
     });
-    let mut notes = Vec::new();
+    let mut notes: Vec<String> = short.into_iter().collect();
     if whole.len() > last.len() {
         notes.push(format!(
             "simulated: the last {} of {} recorded blocks",
@@ -206,6 +208,20 @@ fn sizes(meta: &Meta) -> Vec<(f64, Size)> {
         sizes.push((FULL, Size::Fit(FULL)));
     }
     sizes
+}
+
+/// A round that writes less than its file system holds is repeated, and then dies in the order in which it was
+/// written.
+fn short(meta: &Meta) -> Option<String> {
+    let (written, usage) = (meta.counts.written_bytes, meta.usage?);
+    (written < usage.bytes).then(|| {
+        format!(
+            "simulated: a round writes {} of a file system of {}: repeated, its writes die in order, and write \
+             amplification looks lower than it is; longer rounds (--seconds) or a smaller --size show more",
+            bytes(written),
+            bytes(usage.bytes)
+        )
+    })
 }
 
 /// What the drive does under each of `hintings`, in their order.
@@ -278,6 +294,17 @@ mod tests {
     }
 
     #[test]
+    fn a_round_that_writes_less_than_there_is_room_is_named() {
+        let mut meta = Meta::new("record", vec![Device::new("a", None)]);
+        meta.counts.written_bytes = 639_000_000;
+        assert_eq!(short(&meta), None);
+        meta.usage = Some(Usage { bytes: 1_200_000_000, used_bytes: 1_000_000_000 });
+        assert!(short(&meta).unwrap().contains("639 MB of a file system of 1.2 GB"));
+        meta.counts.written_bytes = 1_200_000_000;
+        assert_eq!(short(&meta), None);
+    }
+
+    #[test]
     fn hints_of_the_rounds_and_of_the_policy_agree() {
         let folder = tempfile::tempdir().unwrap();
         let head = header(&["off", "wal-first"], 2);
@@ -304,6 +331,7 @@ mod tests {
         let found = simulated(&results, None, &mut || true).unwrap().unwrap();
         assert_eq!((found.blocks, found.full_percent.len()), (2, 1));
         let [off, hinted] = &found.arms[..] else { panic!("{found:?}") };
+        assert!(found.notes.is_empty(), "{found:?}");
         assert_eq!(off.predicted, off.recorded);
         assert_eq!(hinted.predicted, hinted.recorded);
         assert!(hinted.recorded[0].waf.mean < off.recorded[0].waf.mean * 0.97, "{found:?}");
