@@ -33,6 +33,8 @@ pub struct Cell {
     pub policy: String,
     /// What it is.
     pub kind: Kind,
+    /// False for a learned policy that was not written; its figures are those of no hints.
+    pub is_written: bool,
     /// Write amplification, by the profile's own rules.
     pub waf: f64,
     /// Share (0 to 1) of write amplification that it saves by these rules; below 0 it costs.
@@ -126,6 +128,7 @@ impl Row {
             cells.push(Cell {
                 policy: arm.name.clone(),
                 kind,
+                is_written: !nothing,
                 waf: with,
                 saving,
                 low: bound(f64::min),
@@ -179,7 +182,7 @@ pub(crate) fn distinct<'a>(all: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
 pub(crate) fn extremes(rows: &[Row]) -> Option<[(&Row, &Cell); 2]> {
     let cells = || {
         let all = rows.iter().flat_map(|row| row.cells.iter().map(move |cell| (row, cell)));
-        all.filter(|(_, cell)| cell.kind == Kind::Policy)
+        all.filter(|(_, cell)| cell.kind == Kind::Policy && cell.is_written)
     };
     // of equals the first
     let best = cells().reduce(|a, b| if b.1.saving > a.1.saving { b } else { a })?;
@@ -229,6 +232,10 @@ mod tests {
         let learned = row.cell("learned").unwrap();
         assert_eq!((learned.waf, learned.saving, learned.low, learned.high), (2.5, 0.0, 0.0, 0.0));
         assert_eq!((row.years, learned.years), (None, None));
+        assert!(!learned.is_written && row.cell("wal-first").unwrap().is_written);
+        let rows = [row.clone()];
+        let named = extremes(&rows).unwrap().map(|(_, cell)| cell.policy.as_str());
+        assert!(!named.contains(&"learned"), "{named:?}");
         assert_eq!(row.of_possible, Some(0.0));
     }
 

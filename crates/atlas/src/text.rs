@@ -107,6 +107,9 @@ fn grid(rows: &[&Row], is_one: impl Fn(Kind) -> bool, with_wear: bool) -> Table 
         let mut cells = vec![row.scenario.clone(), waf(row.waf)];
         for name in &names {
             cells.push(row.cell(name).map_or("-".to_owned(), |cell| {
+                if !cell.is_written {
+                    return "none written".to_owned();
+                }
                 format!(
                     "{}  {} % ({})",
                     waf(cell.waf),
