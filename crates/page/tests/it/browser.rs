@@ -87,7 +87,7 @@ fn a_browser_shows_every_picture_and_asks_for_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let pages = [
         ("every.html", sample::page(), sample::FIGURES),
-        ("trial.html", of_trial(folder.path()), 7),
+        ("trial.html", of_trial(folder.path()), 8),
         ("atlas.html", of_atlas(folder.path()), 4),
     ];
     // each on a desk and on a phone, and a page that is wrong in every way

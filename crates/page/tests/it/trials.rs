@@ -32,6 +32,7 @@ fn a_recorded_trial_has_every_picture() {
             "Rounds over time",
             "Bytes for a transaction, by class of file",
             "Write amplification",
+            "What hints save of it",
             "Victims' valid ratio, 90 % full",
             "Share still alive, by class of file",
             "Place and time of writes, by class of file",
