@@ -68,7 +68,7 @@ bench-trace: ## events per second of importers, writer and reader
 bench-lifetimes: ## events per second of `lifetimes`, and against reading alone
 	$(CARGO) bench --locked -q -p shelflife-learn --bench lifetimes
 
-bench-watch: packages ## the daemon: file storms, a million files, late bytes; about 6 minutes
+bench-watch: packages ## the daemon: file storms, a million files, late bytes; about 8 minutes
 	$(CARGO) bench --locked -q -p shelflife-watch --bench watch
 
 generate: ## man pages and completions below packaging/, from the arguments

@@ -43,7 +43,19 @@ pub struct Beside {
 impl Beside {
     /// Starts it on `folder` and waits for its first sweep. `state` is a folder of this bench.
     pub fn start(folder: &Path, mode: &str, state: &Path) -> Beside {
-        let child = Command::new(std::env::current_exe().expect("this program"))
+        let program = std::env::current_exe().expect("this program");
+        Beside::start_by(&mut Command::new(program), folder, mode, state)
+    }
+
+    /// The same in real time, before everything that is not.
+    pub fn start_in_real_time(folder: &Path, mode: &str, state: &Path) -> Beside {
+        let program = std::env::current_exe().expect("this program");
+        let mut chrt = Command::new("chrt");
+        Beside::start_by(chrt.args(["-r", "1"]).arg(program), folder, mode, state)
+    }
+
+    fn start_by(command: &mut Command, folder: &Path, mode: &str, state: &Path) -> Beside {
+        let child = command
             .env(ROLE, folder)
             .env(MODE, mode)
             .env("SHELFLIFE_STATE", state)

@@ -34,23 +34,25 @@ pub fn cluster(dir: &Path, scale: u32) -> Option<Cluster> {
 
 /// A storm beside pgbench with 200 connections, in memory and on a drive.
 ///
-/// The daemon has the niceness of its unit. Files are made, and looked at, before anything else that
+/// The daemon has the niceness of its unit, and then runs in real time. Files are made, and looked at, before anything else that
 /// wants the processor: two processors and 200 connections would leave the generator no rate. Where
 /// commits wait for a drive, creations wait for its journal as well.
 pub fn loaded() {
     for place in ["/dev/shm", "/var/tmp"] {
         for mode in ["folders", "filesystem"] {
-            storm_beside_pgbench(Path::new(place), mode);
+            storm_beside_pgbench(Path::new(place), mode, false);
+            storm_beside_pgbench(Path::new(place), mode, true);
         }
     }
 }
 
-fn storm_beside_pgbench(place: &Path, mode: &str) {
+fn storm_beside_pgbench(place: &Path, mode: &str, in_real_time: bool) {
     let dir = tempfile::Builder::new().tempdir_in(place).expect("a folder");
     let Some(cluster) = cluster(dir.path(), 20) else { return };
     let data = cluster.data().path().to_owned();
     let folder = data.join("base/pgsql_tmp");
-    let beside = Beside::start(&data, mode, &dir.path().join("state"));
+    let start = if in_real_time { Beside::start_in_real_time } else { Beside::start };
+    let beside = start(&data, mode, &dir.path().join("state"));
     std::fs::create_dir_all(&folder).expect("a folder");
     let user = cluster.user();
     std::os::unix::fs::chown(&folder, Some(user.uid()), Some(user.gid())).expect("given");
@@ -71,8 +73,8 @@ fn storm_beside_pgbench(place: &Path, mode: &str) {
     let outcome_of_bench = bench.join().expect("a run");
     std::thread::sleep(Duration::from_millis(1500));
     let overflows = beside.figures().map_or(0, |f| f.overflows);
-    let place = place.display();
-    outcome.say(&format!("marks on {mode}, {place}, beside pgbench -c 200"), overflows);
+    let (place, how) = (place.display(), if in_real_time { ", in real time" } else { "" });
+    outcome.say(&format!("marks on {mode}{how}, {place}, beside pgbench -c 200"), overflows);
     println!("  pgbench: {:.0} tps beside it", outcome_of_bench.summary.tps);
 }
 
