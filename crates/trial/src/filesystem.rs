@@ -92,8 +92,7 @@ impl Wanted {
             return Ok(());
         }
         Err(Error::Filesystem {
-            what: "only root can make and mount a file system (`trial` needs none without --fs)"
-                .into(),
+            what: "only root can make and mount a file system".into(),
             told: String::new(),
         })
     }
